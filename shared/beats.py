@@ -1,0 +1,151 @@
+"""Claims and leases of this process: held with a random token, renewed every second, compared for equality.
+
+Renewal stops at the stage's time limit, so that a hung worker lets go; a holder that could not renew for two thirds of
+the length cancels its own work; a turn that /stop marked is told so within a second.
+"""
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from redis import exceptions as redis_errors
+
+from shared.clock import Clock
+from shared.redis.client import Redis
+from shared.redis.scripts import Scripts
+
+Interrupt: TypeAlias = Literal["", "lost", "stop", "drain"]
+_MEANING: dict[str, Interrupt] = {"ok": "", "lost": "lost", "cancel": "stop"}
+
+BEAT_S = 1.0
+"""Seconds between two renewals (design, section 3)."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """One claim or lease. `interrupt` says why its work must end: lost (to somebody else, or not renewed for two thirds
+    of its length), stop (the asker's wish), drain (this process ends). `on_change` runs in the teller's thread."""
+
+    name: str
+    token: str
+    length_s: float
+    until: float
+    renewed: float
+    ids: str = ""
+    interrupt: Interrupt = ""
+    on_change: Callable[[], object] | None = field(default=None)
+
+    @property
+    def lost(self) -> bool:
+        """True when nothing may be applied under it any more."""
+        return self.interrupt == "lost"
+
+    def tell(self, interrupt: Interrupt) -> None:
+        """Tell the holder; `lost` beats what was said before."""
+        if not interrupt or self.lost or self.interrupt == interrupt:
+            return
+        self.interrupt = interrupt
+        if self.on_change is not None:
+            self.on_change()
+
+
+class ServerWatch:
+    """Notices that the server restarted or failed over: it may have lost its last second (design, Rollback).
+
+    `quiet` is true for `quiet_s` after that: no effect may start, while holders write their claims again.
+    """
+
+    def __init__(self, client: Redis, clock: Clock, quiet_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._quiet_s = quiet_s
+        self._seen = self._identity()
+        self._until = 0.0
+
+    def _identity(self) -> str:
+        try:
+            info: Any = self._client.info("server")
+            replication: Any = self._client.info("replication")
+        except redis_errors.ResponseError:
+            return ""  # fakeredis, the demo's last resort, knows no INFO and keeps nothing either
+        return f"{info.get('run_id')}/{replication.get('master_replid')}"
+
+    def changed(self) -> bool:
+        """Ask; True from a change until the quiet time is over. Raises redis errors."""
+        now, identity = self._clock.monotonic(), self._identity()
+        if identity != self._seen:
+            self._seen, self._until = identity, now + self._quiet_s
+        return now < self._until
+
+    def quiet(self) -> bool:
+        """True while no effect may start."""
+        return self._clock.monotonic() < self._until
+
+
+class Beats:
+    """All holds of a process. `tick` renews them once; `start` does so every second in a thread."""
+
+    def __init__(self, scripts: Scripts, clock: Clock, server: "ServerWatch") -> None:
+        self._scripts = scripts
+        self._server = server
+        self._clock = clock
+        self._holds: dict[str, Hold] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def holding(self, name: str, token: str, length_s: float, limit_s: float, ids: str = "") -> Generator[Hold]:
+        """Renew `name` while the block runs, for at most `limit_s` seconds. `ids`: what it names to the keeper."""
+        now = self._clock.monotonic()
+        hold = Hold(name, token, length_s, now + limit_s, now, ids)
+        with self._lock:
+            self._holds[token] = hold
+        try:
+            yield hold
+        finally:
+            with self._lock:
+                self._holds.pop(token, None)
+
+    def held(self) -> list[Hold]:
+        """The holds of this moment."""
+        with self._lock:
+            return list(self._holds.values())
+
+    def tick(self) -> None:
+        """Renew every hold once and tell each what came of it."""
+        now = self._clock.monotonic()
+        holds = [h for h in self.held() if not h.lost]
+        renewing = [h for h in holds if now < h.until]
+        replies: list[Any] = []
+        if renewing:
+            try:
+                names = [[h.name, h.token, h.ids] for h in renewing]
+                anew = self._server.changed()
+                replies = self._scripts.call("renew", self._clock.now_ms(), held=names, **{"assert": anew})
+            except (redis_errors.RedisError, OSError):
+                replies = []
+        for hold, reply in zip(renewing, replies, strict=False):
+            if reply != "lost":
+                hold.renewed = now
+            hold.tell(_MEANING[reply])
+        for hold in holds:
+            if now - hold.renewed > hold.length_s * 2 / 3:
+                hold.tell("lost")
+
+    def start(self) -> None:
+        """Beat every second until `stop`."""
+        self._thread = threading.Thread(target=self._run, name="beats", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(BEAT_S):
+            self.tick()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()

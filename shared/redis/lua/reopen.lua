@@ -1,0 +1,43 @@
+-- reopen.lua: an operator's replay: one dead id goes back to where it died, or to admission.
+-- KEYS: none.  ARGV[1]: now, nonce, id, to, out (the outbound id, for delivery), reset [parts], letter, index, slots,
+--   order_wait_ms.  Reply: 'ok', or why not: gone, alive, running (its lane's turn still stands).
+local r = load(A.id)
+if not r then return 'gone' end
+local disposition = call('HGET', rec(A.id), 'disposition')
+if r.place ~= 'ended' or disposition ~= 'dead' then return 'alive' end
+if call('HEXISTS', rec(A.id), 'env') == 0 then return 'gone' end
+local place = A.to
+r.ticket = call('INCR', P .. 'ticket:' .. r.part)
+local fields = {'step', tonumber(r.step) + 1, 'by', nonce, 'ticket', r.ticket}
+call('HDEL', rec(A.id), 'attempt', 'takeovers', 'disposition', 'reason', 'ended_at', 'cancel', 'url')
+count(r.account, 1)
+if place == 'dispatch' then
+  place = 'parked:lane'
+  call('ZADD', lane_key(r.lane) .. ':ready', r.ticket, A.id)
+  fields[#fields + 1] = 'ready_at'; fields[#fields + 1] = now
+  fields[#fields + 1] = 'turn'; fields[#fields + 1] = '1'
+  waiting(r, 1)
+elseif place == 'delivery' then
+  place = 'parked:outbound'
+else
+  if r.ready_at then call('HDEL', rec(A.id), 'ready_at') end
+  call('ZADD', lane_key(r.lane) .. ':pending', r.ticket, A.id)
+end
+fields[#fields + 1] = 'place'; fields[#fields + 1] = place
+call('HSET', rec(A.id), unpack(fields))
+enter(A.id, r, place)
+if A.to == 'delivery' then
+  for _, part in ipairs(A.reset) do call('HDEL', P .. 'ledger:' .. A.out, part) end
+  local o = load(A.out)
+  call('HDEL', rec(A.out), 'attempt', 'takeovers', 'disposition', 'reason', 'ended_at')
+  call('HSET', rec(A.out), 'place', 'delivery', 'step', tonumber(o.step) + 1, 'by', nonce)
+  call('ZADD', P .. 'at:delivery', now, A.out)
+  push('delivery', A.out)
+end
+call('HINCRBY', A.letter, 'replays', 1)
+call('HSET', A.letter, 'status', 'replaying')
+call('ZREM', A.index, A.id)
+flush_depth()
+wake(A.id, r, place)
+if place == 'parked:lane' then lane_wake(r.lane) end
+return 'ok'

@@ -1,0 +1,62 @@
+"""The Lua scripts: read from `lua/`, joined with `core.lua`, called by hash with one JSON argument.
+
+A call has a nonce: a repeated call (the answer was lost, redis-py sent it again) is recognised by it.
+"""
+
+import hashlib
+import json
+import secrets
+from importlib import resources
+from typing import Any, Final
+
+from redis import exceptions as redis_errors
+
+from shared.outcome import STAGES
+from shared.redis import wakeups
+from shared.redis.client import Redis
+
+AT_THE_LIMIT: Final = frozenset(
+    {"claim", "take", "start", "move", "renew", "hold", "takeover", "release", "fire", "open", "ledger", "restore"}
+)
+"""Scripts that must run when the server's memory is full: they let work end. Accept is not among them."""
+
+
+def _read(name: str) -> str:
+    return resources.files("shared.redis").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+
+
+class Scripts:
+    """The scripts of one prefix on one server. `shebang` False: the server knows no script flags (fakeredis)."""
+
+    def __init__(self, client: Redis, prefix: str, *, shebang: bool = True) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._shebang = shebang
+        self._sources: dict[str, tuple[str, str]] = {}
+        texts = {s: wakeups.template(s, wakeups.queue_name(s), wakeups.task_name(s)) for s in STAGES}
+        rows = "\n".join(f"{stage} = [==[{text}]==]," for stage, text in texts.items())
+        self._head = f"local P = '{prefix}'\nlocal WAKE = {{\n{rows}\n}}\n{_read('core')}\n"
+
+    def source(self, name: str) -> tuple[str, str]:
+        """The whole text of a script and its SHA-1."""
+        if name not in self._sources:
+            flags = " flags=allow-oom" if name in AT_THE_LIMIT else ""
+            first = f"#!lua{flags}\n" if self._shebang else ""
+            text = first + self._head + _read(name)
+            self._sources[name] = (text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+        return self._sources[name]
+
+    def call(self, name: str, now_ms: int, /, **arguments: Any) -> Any:
+        """Run a script; its header says what it wants and replies."""
+        arguments |= {"now": now_ms, "nonce": arguments.get("nonce") or secrets.token_hex(6)}
+        argument = json.dumps(arguments, ensure_ascii=False)
+        text, sha = self.source(name)
+        try:
+            return self._client.evalsha(sha, 0, argument)
+        except redis_errors.NoScriptError:
+            return self._client.eval(text, 0, argument)
+
+
+def pairs(flat: list[str]) -> dict[str, str]:
+    """A hash as a script replies it: field, value, field, value."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -1,0 +1,46 @@
+"""What admission reads: for a whole batch of one partition, in as few commands as the batch allows."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from shared.settings import AccountSettings
+from workers.admission.commands import LaneView, TurnState, command_of
+from workers.admission.policy import BotRun, Claim, Item, World, bot_run_of
+from workers.context import Context
+
+WARNED = ":w"
+"""Behind a run's name: the field that says that its limit was reported."""
+
+
+def read(ctx: Context, account: AccountSettings, items: Sequence[Item]) -> World:
+    """The world of one account's messages in a batch."""
+    keys = list(dict.fromkeys(k for i in items for k in i.envelope.message.keys))
+    held = ctx.client.mget([ctx.keys.claim(account.id, k) for k in keys]) if keys else []
+    return World(
+        account=account,
+        read_only=ctx.switches.read().read_only,
+        claims={k: Claim(*v.split("|", 1)) for k, v in zip(keys, held, strict=True) if v},
+        bot_runs=_bot_runs(ctx, account, items),
+        lanes={i.lane: _lane(ctx, i.lane) for i in items if command_of(i.envelope.message, account) is not None},
+    )
+
+
+def _bot_runs(ctx: Context, account: AccountSettings, items: Iterable[Item]) -> dict[str, BotRun]:
+    if not account.answer_bots:
+        return {}
+    runs = list(dict.fromkeys(bot_run_of(i.envelope.message) for i in items))
+    fields = [f for run in runs for f in (run, f"{run}{WARNED}")]
+    stored = iter(ctx.client.hmget(ctx.keys.bot_runs(account.id), fields))
+    found = {run: BotRun(max(int(next(stored) or 0), 0), next(stored) == "1") for run in runs}
+    return {run: state for run, state in found.items() if state != BotRun()}
+
+
+def _lane(ctx: Context, lane: str) -> LaneView:
+    current, state, asker, waiting = ctx.client.hmget(ctx.keys.lane(lane), "current", "state", "asker", "waiting")
+    return LaneView(
+        current=current or None,
+        state=cast("TurnState", state) if state else None,
+        asker=asker or None,
+        pending_interaction=state == "waiting",
+        waiting=int(waiting or 0),
+    )

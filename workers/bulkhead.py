@@ -1,0 +1,57 @@
+"""Bulkheads: an account makes a bounded number of platform calls at once, at its platform's rate, over all workers."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from shared.channels.port import Limits
+from shared.settings import AccountSettings
+from workers.context import Context
+
+BUSY_MS = 60_000
+"""How long a call whose worker died still counts: longer than any platform call may take."""
+
+
+class Full(Exception):
+    """No call may start now; `after_s` says when to look again, in seconds."""
+
+    def __init__(self, after_s: float) -> None:
+        super().__init__("the account has as many calls under way as it may")
+        self.after_s = after_s
+
+
+@contextmanager
+def account_call(
+    ctx: Context, account: AccountSettings, member: str, rates: Sequence[tuple[str, int, int]] = ()
+) -> Generator[None]:
+    """One platform call of an account. Raises Full instead of waiting: waits belong to `due`, never to a thread."""
+    busy = ctx.keys.busy(account.id)
+    wait_ms = int(
+        ctx.scripts.call(
+            "admit",
+            ctx.now_ms(),
+            rates=[list(r) for r in rates],
+            busy=busy,
+            member=member,
+            most=ctx.settings.pipeline.account_concurrency,
+            busy_ms=BUSY_MS,
+        )
+    )
+    if wait_ms:
+        raise Full(wait_ms / 1000)
+    try:
+        yield
+    finally:
+        ctx.client.zrem(busy, member)
+
+
+def send_rates(ctx: Context, account: AccountSettings, chat_id: str, limits: Limits) -> list[tuple[str, int, int]]:
+    """The two rates of a send, as (key, milliseconds between two, milliseconds of burst)."""
+    rows = ((f"chat:{chat_id}", limits.per_chat), ("account", limits.per_account))
+    return [
+        (
+            ctx.keys.rate(account.id, what),
+            round(seconds * 1000 / messages),
+            round(seconds * 1000 * (messages - 1) / messages),
+        )
+        for what, (messages, seconds) in rows
+    ]

@@ -1,0 +1,95 @@
+"""Moves: what a stage wants done to one id, as data; applied by one script, all of it or nothing.
+
+Effects are Redis commands made by the stages' `effects.py`; the fields are documented in docs/data-model.md.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from shared.settings import Settings
+
+Command: TypeAlias = Sequence[str | int | float]
+
+
+@dataclass(slots=True)
+class Create:
+    """A new outbound record, standing in delivery from the moment of the move."""
+
+    id: str
+    fields: dict[str, str | int]
+
+
+@dataclass(slots=True)
+class Move:
+    """One id from the place where `step` was seen to `to`, or to its `end` (disposition, reason, stage).
+
+    scopes: names whose later moves in the batch are not applied when this one is not.
+    guards: conditions that are checked again inside the script, by kind (see move.lua).
+    """
+
+    id: str
+    step: int
+    to: str = ""
+    score: int | None = None
+    fields: dict[str, str | int] = field(default_factory=dict[str, str | int])
+    drop: list[str] = field(default_factory=list[str])
+    guards: list[Command] = field(default_factory=list[Command])
+    effects: list[Command] = field(default_factory=list[Command])
+    creates: list[Create] = field(default_factory=list[Create])
+    scopes: list[str] = field(default_factory=list[str])
+    timers: list[Command] = field(default_factory=list[Command])
+    lane_state: str | None = None
+    breaker: dict[str, Any] | None = None
+    stop: bool = False
+    end: tuple[str, str, str] | None = None
+
+    def as_argument(self) -> dict[str, Any]:
+        """The form that move.lua reads; what is empty is left out."""
+        return {k: v for k, v in asdict(self).items() if v not in (None, "", [], {}, False) or k == "step"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a decision record: what a stage decided and why. Never text."""
+
+    stage: str
+    outcome: str
+    reason: str
+    at_ms: int
+    attempt: int = 0
+    version: int = 0
+    evidence: tuple[tuple[str, str | int | bool], ...] = ()
+
+    def to_json(self) -> str:
+        """One compact line."""
+        data: dict[str, Any] = {"stage": self.stage, "outcome": self.outcome, "reason": self.reason, "at": self.at_ms}
+        if self.attempt:
+            data["attempt"] = self.attempt
+        data |= {"version": self.version, **dict(self.evidence)}
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+END_MARK_MS = 3_600_000
+"""How long the trimmed record of a silenced message stays as an end mark: far longer than any script call that was
+delivered late (a connection dies after 30 s)."""
+
+
+def retention(settings: Settings) -> dict[str, int]:
+    """How long records and frozen inputs stay after their end, milliseconds."""
+    return {
+        "keep_ms": int(settings.pipeline.decision_days * 86_400_000),
+        "frozen_ms": int(settings.pipeline.frozen_days * 86_400_000),
+        "short_ms": END_MARK_MS,
+    }
+
+
+def slots(settings: Settings) -> dict[str, int]:
+    """Turns at once per harness, by name; the unnamed one is `default`."""
+    return {"default": settings.harness.concurrency} | {n: h.concurrency for n, h in settings.harnesses.items()}
+
+
+def lanes(settings: Settings) -> dict[str, Any]:
+    """What every script needs that may let a lane's head start."""
+    return {"slots": slots(settings), "order_wait_ms": int(settings.pipeline.order_wait_s * 1000)}
