@@ -80,7 +80,7 @@ def outcome_move(
     match outcome:
         case Forward(to, reason):
             move.to = to
-            if reason:
+            if reason and stage == "engagement":  # an answered message carries the gate's reason
                 move.fields["why"] = reason
         case Park(why, reason):
             move.to = f"parked:{why}"

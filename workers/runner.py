@@ -120,7 +120,6 @@ class Runner:
                 break
         moves += plan(ctx, readable) if readable else []
         by_id = {s.id: s for s in batch}
-        moves += plan(ctx, readable)
         verdicts = apply(ctx, moves, holder=name, token=token)
         for move, verdict in zip(moves, verdicts, strict=True):
             if verdict == "lost":

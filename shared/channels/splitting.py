@@ -114,7 +114,7 @@ def split(text: str, limit: int, unit: Unit) -> list[str]:
     closed, and opened again in the next piece.
     """
     rest = whole(text).strip()
-    fences = limit >= 4 * FENCE_ROOM
+    fences = limit >= 4 * FENCE_ROOM and ("```" in rest or "~~~" in rest)
     pieces: list[str] = []
     reopened = ""
     while rest:

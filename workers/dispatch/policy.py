@@ -20,13 +20,12 @@ class Before:
     now_ms: int
     received_at_ms: int
     give_up_s: float
-    tried: bool
     refusal: str | None
 
 
 def before(facts: Before) -> Outcome | None:
-    """An outcome that forbids asking the harness, or None. A turn between two tries is not tried again in read-only."""
-    if facts.refusal is not None and facts.tried:
+    """An outcome that forbids asking the harness, or None. In read-only no turn starts, and none is tried again."""
+    if facts.refusal is not None:
         return Finish("skipped", facts.refusal)
     if facts.now_ms - facts.received_at_ms > facts.give_up_s * 1000:
         return Dead("gave-up")

@@ -41,7 +41,8 @@ end
 local n, age = 0, oldest('dispatch')
 for _, h in ipairs(A.harnesses) do
   if call('ZCARD', P .. 'at:dispatch:' .. h) > 0
-      and now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms then
+      and now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms
+      and free_slots(h) > 0 then
     call('HSET', P .. 'wakes', h, 0)
     wake_dispatch(h)
     n = n + 1

@@ -23,7 +23,7 @@ from workers.ops.scenario.result import ScenarioResult, StepResult
 from workers.ops.scenario.scripted import with_credentials
 from workers.ops.scenario.steps import Steps
 from workers.ops.scenario.unbuilt import unbuilt
-from workers.ops.scenario.world import World
+from workers.ops.scenario.world import Died, World
 
 
 def run_paths(paths: Sequence[Path], select: str = "", jobs: int = 1) -> list[ScenarioResult]:
@@ -99,6 +99,8 @@ async def _run(scenario: Scenario, settings: Settings, client: Redis) -> Scenari
             result = await steps.run(step)
             result.failures += check(step.expect, result)
             results.append(result)
+    except Died as error:
+        return ScenarioResult(scenario, tuple(results), problem=f"step {len(results) + 1}: {error}")
     finally:
         world.close()
         await asyncio.sleep(0)

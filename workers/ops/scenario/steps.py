@@ -70,7 +70,7 @@ class Steps:
             at_ms = world.clock.now_ms() + step.action.ms
         await world.advance(at_ms)
         ids = await self._act(step, result)
-        await world.settle()
+        await world.finish_calls()
         if world.probe.fault is not None:
             result.failures.append(
                 Failure("fault", f"the worker dies at {world.probe.fault}", "the point is not reached")
@@ -149,7 +149,7 @@ class Steps:
         name = record.get("out") if stage == "delivery" else names.get(stage, id_)
         if name:
             self._world.wake(stage, name)
-        self._ids[step.number] = [id_]
+        self._ids[step.number], self._published[step.number] = [id_], self._published.get(before, [])
         return [id_]
 
     async def _set(self, step: Step, result: StepResult) -> list[str]:
@@ -258,7 +258,7 @@ class Steps:
         return [{"text": row["text"], "label": row["label"]} for row in rows]
 
     def _gate(self, step: Step) -> str | None:
-        messages = self._published.get(step.number)
+        messages = self._published.get(step.number) or self._published.get(max(self._published, default=0))
         if not messages:
             return None
         key = self._world.process.keys.cooldown(messages[0].account, messages[0].chat_id)

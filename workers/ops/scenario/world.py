@@ -25,7 +25,7 @@ from workers.stages import PLANS
 
 LOOK_MS: Final = 1_000
 """While a claim is held or work stands unclaimed, the keeper and the beats look every second."""
-ROUNDS: Final = 20_000
+ROUNDS: Final = 2_000
 """More rounds than this at one instant are a loop that never ends."""
 
 
@@ -131,6 +131,14 @@ class World:
             await self.settle()
         self.clock.set(until_ms)
         await self.settle()
+
+    async def finish_calls(self) -> None:
+        """Come to rest, and let platform calls that are under way get their answer or their time-out: a lookup or a send
+        belongs to the step that made it, however long it takes; a turn of the harness runs on."""
+        await self.settle()
+        while any(stage != "dispatch" for stage in self.tasks.values()) and (next_ms := self.clock.next_ms()) is not None:
+            self.clock.set(next_ms)
+            await self.settle()
 
     def restart(self, what: str) -> None:
         """The processes of a stage, or all, are killed and start anew."""

@@ -1,0 +1,147 @@
+"""How a command reaches what it works on: the configuration, the server, a context. A scenario gives its own."""
+
+import getpass
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final
+
+from redis import exceptions as redis_errors
+
+from shared.access import Access
+from shared.beats import Beats, ServerWatch
+from shared.clock import ServerClock
+from shared.configuration import Current, Follower, Versions
+from shared.process import Process, knows_flags
+from shared.redis.client import connect, server_time_ms
+from shared.redis.keys import Keys
+from shared.redis.scripts import Scripts
+from shared.settings import Settings, load
+from shared.switches import SwitchBoard
+from workers.context import Context
+from workers.ops.output import MISUSED, fail
+from workers.process import context
+
+DEFAULT_CONFIG: Final = Path("millstream.toml")
+FOLDER: Final = ".millstream"
+"""Beside the configuration: what `millstream up` keeps, its server's data among it."""
+
+current: ContextVar[Context | None] = ContextVar("current", default=None)
+"""The context that commands use instead of one of their own; a scenario's `cli` step sets it."""
+
+config_path: ContextVar[Path | None] = ContextVar("config_path", default=None)
+"""The global option `--config`; None: `DEFAULT_CONFIG` if it is there."""
+
+
+def chosen_config() -> Path | None:
+    """The file to read: what `--config` names (whether it is there or not), the default one, or None."""
+    chosen = config_path.get()
+    if chosen is not None:
+        return chosen
+    return DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None
+
+
+def read_settings(path: Path | None = None) -> Settings:
+    """Settings from `path`, or else the chosen file, with secret files and environment. Raises ConfigurationError."""
+    return load(path or chosen_config(), os.environ)
+
+
+def folder_of(config: Path | None) -> Path:
+    """Where `millstream up` keeps its things for this configuration file."""
+    return (config or DEFAULT_CONFIG).absolute().parent / FOLDER
+
+
+def server_file(config: Path | None) -> Path:
+    """Where a running `millstream up` says how its own server is reached; it holds a password."""
+    return folder_of(config) / "server.json"
+
+
+def with_server(settings: Settings, config: Path | None) -> Settings:
+    """The settings with the address of the running `up`'s own server where they name none. Raises Failed."""
+    return settings if settings.redis.url else at_server(settings, _running_url(config))
+
+
+def at_server(settings: Settings, url: str) -> Settings:
+    """The settings with another `redis.url`."""
+    return settings.model_copy(update={"redis": settings.redis.model_copy(update={"url": url})})
+
+
+def _running_url(config: Path | None) -> str:
+    try:
+        return str(json.loads(server_file(config).read_text(encoding="utf-8"))["url"])
+    except FileNotFoundError:
+        fail("redis.url is empty and no `millstream up` runs here: start it, or set redis.url to your server's address")
+    except (OSError, ValueError, LookupError):
+        fail(f"{server_file(config)} cannot be read: restart `millstream up`, or set redis.url")
+
+
+class _AsItIs(Versions):
+    """The versions for one who looks: the own file is not made a new version, as a process's start would."""
+
+    def start(self, now_ms: int) -> Current:
+        del now_ms
+        return self.current()
+
+
+@contextmanager
+def session(config: Path | None = None) -> Generator[Context]:
+    """A context for one command. Nothing is changed by opening it. Raises Failed when there is no server, and
+    ConfigurationError."""
+    given = current.get()
+    if given is not None:
+        yield given
+        return
+    path = config or chosen_config()
+    settings = with_server(read_settings(path), path)
+    client = connect(settings.redis.url)
+    try:
+        yield context(_process(settings, client), "cli")
+    finally:
+        client.close()
+
+
+def _process(settings: Settings, client: redis_errors.Any) -> Process:
+    keys = Keys(settings.redis.prefix)
+    scripts = Scripts(client, keys.prefix, shebang=knows_flags(client))
+    clock = ServerClock(lambda: server_time_ms(client))
+    versions = _AsItIs(client, keys, settings)
+    server = ServerWatch(client, clock, settings.pipeline.lease_s)
+    return Process(
+        client=client,
+        keys=keys,
+        scripts=scripts,
+        clock=clock,
+        versions=versions,
+        config=Follower(versions, clock.now_ms()),
+        switches=SwitchBoard(client, keys),
+        access=Access(client, keys),
+        server=server,
+        beats=Beats(scripts, clock, server),
+        partitions=int(client.get(keys.partitions) or 0),
+    )
+
+
+def who() -> str:
+    """Who is at the keyboard, for audit records."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):  # no name for this user id, as in many containers
+        return "cli"
+
+
+def invoke(args: list[str]) -> tuple[int, str]:
+    """Run one command line in this process. Returns its exit code and what it printed, stderr included."""
+    from typer.testing import CliRunner
+
+    from workers.ops.cli import app
+
+    result = CliRunner().invoke(app, args)
+    return result.exit_code, result.output
+
+
+def misused(text: str) -> None:
+    """Raise Failed for a wrong argument."""
+    fail(text, MISUSED)
