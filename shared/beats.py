@@ -120,13 +120,13 @@ class Beats:
         holds = [h for h in self.held() if not h.lost]
         renewing = [h for h in holds if now < h.until]
         replies: list[Any] = []
-        if renewing:
-            try:
-                names = [[h.name, h.token, h.ids] for h in renewing]
-                anew = self._server.changed()
+        try:
+            anew = self._server.changed()
+            names = [[h.name, h.token, h.ids] for h in renewing]
+            if names:
                 replies = self._scripts.call("renew", self._clock.now_ms(), held=names, **{"assert": anew})
-            except (redis_errors.RedisError, OSError):
-                replies = []
+        except (redis_errors.RedisError, OSError):
+            replies = []
         for hold, reply in zip(renewing, replies, strict=False):
             if reply != "lost":
                 hold.renewed = now

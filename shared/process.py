@@ -1,5 +1,6 @@
 """What every process has: the server, the keys, the scripts, the clock, the configuration in force, the switches."""
 
+import secrets
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,7 @@ class Process:
     server: ServerWatch
     beats: Beats
     partitions: int
+    log_key: bytes
 
 
 def build(settings: Settings, *, clock: Clock | None = None, client: Redis | None = None) -> Process:
@@ -56,9 +58,10 @@ def build(settings: Settings, *, clock: Clock | None = None, client: Redis | Non
     switches.first_values(settings, now)
     server = ServerWatch(redis, used, settings.pipeline.lease_s)
     beats = Beats(scripts, used, server)
-    return Process(
-        redis, keys, scripts, used, versions, follower, switches, Access(redis, keys), server, beats, partitions
-    )
+    redis.set(keys.log_key, secrets.token_hex(32), nx=True)
+    log_key = bytes.fromhex(redis.get(keys.log_key))
+    access = Access(redis, keys)
+    return Process(redis, keys, scripts, used, versions, follower, switches, access, server, beats, partitions, log_key)
 
 
 def knows_flags(client: Redis) -> bool:

@@ -9,7 +9,8 @@ from typing import Final
 ADMISSION: Final = frozenset(
     {
         "echo", "edit", "notice", "empty", "bot", "bot.loop", "stale", "duplicate", "conflict", "access", "command",
-        "read-only-mode", "batch.full", "batch.not_collected", "batch.collected", "question", "approval", "ocr.held", "account.removed",
+        "read-only-mode", "batch.full", "batch.not_collected", "batch.collected", "question", "approval", "ocr.held",
+        "account.removed",
     }
 )  # fmt: skip
 GATE: Final = frozenset(

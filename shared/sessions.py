@@ -23,6 +23,7 @@ from redis.client import Pipeline
 
 from shared.clock import Clock
 from shared.harness.port import HistoryLine, HistoryPage
+from shared.redis.keys import SessionKeys
 
 Status: TypeAlias = Literal["completed", "failed", "aborted"]
 
@@ -79,29 +80,6 @@ class SessionTurn:
     prompt: str
     answer: str
     ended_ms: int
-
-
-class SessionKeys:
-    """The only place where a session's keys are spelled."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-
-    def bound(self, lane: str) -> str:
-        """The lane's binding."""
-        return f"{self._prefix}session:bound:{lane}"
-
-    def turns(self, session: str) -> str:
-        """The texts of a session's turns."""
-        return f"{self._prefix}session:{session}:turns"
-
-    def marks(self, session: str) -> str:
-        """The outlines of a session's turns."""
-        return f"{self._prefix}session:{session}:marks"
-
-    def meta(self, session: str) -> str:
-        """Title, last end and the floor of what the model sees."""
-        return f"{self._prefix}session:{session}:meta"
 
 
 def tokens_of(text: str) -> int:

@@ -7,10 +7,9 @@ again what was dropped.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
-from os import environ as process_environ
+from collections.abc import Callable
 from ssl import CERT_REQUIRED
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, cast
 
 from celery import Celery, signals
 from kombu.entity import Queue
@@ -25,18 +24,6 @@ SOCKET_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 5
 HEALTH_CHECK_S: Final = 10
 """The three are design.md's worker settings (section 3): a half-open connection is noticed within a minute."""
-
-
-class WorkerRunner(Protocol):
-    """What `celery -A workers.app` needs from the module `workers.runner`."""
-
-    def guard(self, environ: Mapping[str, str]) -> GuardPort:
-        """The poison store that the environment describes."""
-        ...
-
-    def bind(self, app: Celery) -> None:
-        """Register the stages' tasks."""
-        ...
 
 
 @signals.setup_logging.connect
@@ -131,26 +118,11 @@ def worker_argv(stage: str, pool: Pool, concurrency: int, node: str) -> list[str
     ]
 
 
-def app_from_environment(environ: Mapping[str, str], runner: WorkerRunner) -> Celery:
-    """The application that `MILLSTREAM_REDIS__URL` and `MILLSTREAM_REDIS__PREFIX` describe, with the runner's tasks.
-
-    Raises KeyError where the URL is missing.
-    """
-    app = make_app(
-        environ["MILLSTREAM_REDIS__URL"],
-        environ.get("MILLSTREAM_REDIS__PREFIX", "ms:"),
-        runner.guard(environ),
-    )
-    runner.bind(app)
-    return app
-
-
 def __getattr__(name: str) -> Any:
-    # `celery -A workers.app` looks for `app`. Made only when asked for, so that importing this module neither reads
-    # the environment nor needs the runner; kept, so that it is the same one ever after.
+    # `celery -A workers.app` looks for `app`. Made only when asked for, so that importing this module reads no
+    # configuration and reaches no server; kept, so that it is the same one ever after.
     if name != "app":
         raise AttributeError(name)
-    runner = cast("WorkerRunner", importlib.import_module("workers.runner"))
-    app = app_from_environment(process_environ, runner)
+    app: Celery = importlib.import_module("workers.process").celery_app()
     globals()["app"] = app
     return app

@@ -96,8 +96,11 @@ def outcome_move(
             move.end = (disposition, reason, stage)
         case Dead(reason, error):
             _bury(ctx, stage, seen, move, reason, error)
+    last = f'"outcome":"{_word(outcome)}","reason":"{outcome.reason}"'
     row = Row(stage, _word(outcome), outcome.reason, now, seen.attempt, ctx.config.version, tuple(evidence))
-    lines = f"{seen.get('log')}{row.to_json()}\n"
+    lines = seen.get("log")
+    if move.end is not None or last not in lines.rpartition("\n")[0].rpartition("\n")[2]:
+        lines += f"{row.to_json()}\n"  # a wait that goes on and on is one row
     if move.end is not None and move.end[0] in SILENT:
         stream = ctx.keys.silent(seen.get("account"))
         move.effects.append(["XADD", stream, "MAXLEN", "~", SILENT_MAX, "*", "id", seen.id, "log", lines])
@@ -130,6 +133,7 @@ def _bury(ctx: Context, stage: Stage, seen: Seen, move: Move, reason: str, error
     move.effects += [
         ["HSET", key, *fields],
         ["HSETNX", key, "first_failed_at", now],
+        ["PERSIST", key],
         ["ZADD", ctx.keys.letters(stage), now, seen.id],
     ]
 

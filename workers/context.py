@@ -3,7 +3,7 @@
 import random
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shared.access import Access
 from shared.beats import Beats, ServerWatch
@@ -44,10 +44,10 @@ class Context:
     rng: random.Random
     api: Callable[[AccountSettings], PlatformApi]
     harness: Callable[[str], Harness]
+    log_key: bytes
     name: str = "worker"
     draining: bool = False
     jitter: bool = True
-    log_key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     @property
     def settings(self) -> Settings:

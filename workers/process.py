@@ -1,14 +1,17 @@
 """A worker process: its context, the runner, and Celery around it."""
 
 import asyncio
+import os
 import random
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import structlog
+from celery import Celery, signals
 
 from shared import metrics
 from shared.channels import BUILT
@@ -17,10 +20,11 @@ from shared.channels.port import Call, Json, PlatformApi, PlatformResponse
 from shared.harness import build as build_harness
 from shared.harness.loops import PerLoop
 from shared.harness.port import Harness
-from shared.outcome import Stage
+from shared.logging import configure
+from shared.outcome import STAGES, Stage
 from shared.process import Process, build, follow
 from shared.sessions import Sessions
-from shared.settings import AccountSettings, Settings
+from shared.settings import CONFIG_FILE, AccountSettings, Settings, load
 from workers.app import make_app, register, worker_argv
 from workers.context import Context
 from workers.deadletters import store
@@ -99,6 +103,7 @@ def context(process: Process, name: str, probe: Probe | None = None) -> Context:
         rng=random.Random(),  # noqa: S311 - jitter only
         api=network(),
         harness=harness,
+        log_key=process.log_key,
         name=name,
     )
 
@@ -129,25 +134,58 @@ class Loops:
         runner.run(work)
 
 
-def run_worker(settings: Settings, stage: Stage, *, concurrency: int = 0, probe: Probe | None = None) -> int:
-    """Be a worker of one stage until TERM; returns the exit code."""
-    spec = BY_NAME[stage]
-    name = f"{stage}@{socket.gethostname()}"
+def run_worker(settings: Settings, stage: Stage, *more: Stage, concurrency: int = 0, probe: Probe | None = None) -> int:
+    """Be a worker of one stage, or of several in one process, until TERM; returns the exit code."""
+    stages = (stage, *more)
+    specs = [BY_NAME[one] for one in stages]
+    name = f"{'+'.join(stages)}@{socket.gethostname()}"
     process = build(settings)
-    metrics.start([stage], BUILT, slots(process.config.settings))
+    metrics.start(stages, BUILT, slots(process.config.settings))
     ctx = context(process, name, probe)
     runner, loops, stop = Runner(ctx, PLANS), Loops(), threading.Event()
     app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx))
-    register(app, stage, lambda wanted: loops.run(runner.run(stage, wanted)))
+    for one in stages:
+        register(app, one, _task(loops, runner, one))
     process.beats.start()
     threading.Thread(target=follow, args=(process, stop), name="follow", daemon=True).start()
     if settings.metrics.port:
         serve_metrics(settings)
-    _end_on_term(ctx, stage)
-    app.worker_main(worker_argv(stage, spec.pool, concurrency or spec.concurrency, str(stage)))
+    _end_on_term(ctx, stages)
+    pool = "threads" if any(spec.pool == "threads" for spec in specs) else "solo"
+    threads = concurrency or sum(spec.concurrency for spec in specs)
+    queues = ",".join(spec.queue for spec in specs)
+    app.worker_main([*worker_argv(stage, pool, threads, "+".join(stages)), f"--queues={queues}"])
     stop.set()
     process.beats.stop()
     return 0
+
+
+def _task(loops: Loops, runner: Runner, stage: Stage) -> Callable[[str], None]:
+    return lambda wanted: loops.run(runner.run(stage, wanted))
+
+
+def celery_app() -> Celery:
+    """The application for `celery -A workers.app worker -Q wake.STAGE`: configured as every other command, from
+    millstream.toml in the working folder, secret files and the environment; it knows every stage."""
+    path = Path(os.environ.get(CONFIG_FILE, "millstream.toml"))
+    settings = load(path if path.exists() else None, os.environ)
+    configure(settings.log)
+    process = build(settings)
+    metrics.start(STAGES, BUILT, slots(process.config.settings))
+    ctx = context(process, f"celery@{socket.gethostname()}")
+    runner, loops = Runner(ctx, PLANS), Loops()
+    app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx))
+    for stage in STAGES:
+        register(app, stage, _task(loops, runner, stage))
+
+    def begin(**_: object) -> None:
+        process.beats.start()
+        threading.Thread(target=follow, args=(process, threading.Event()), name="follow", daemon=True).start()
+        serve_metrics(settings)
+        _end_on_term(ctx, STAGES)
+
+    signals.worker_init.connect(begin, weak=False)
+    return app
 
 
 def serve_metrics(settings: Settings) -> None:
@@ -158,13 +196,12 @@ def serve_metrics(settings: Settings) -> None:
         log.info("metrics_port_taken", port=settings.metrics.port)
 
 
-def _end_on_term(ctx: Context, stage: Stage) -> None:
+def _end_on_term(ctx: Context, stages: tuple[Stage, ...]) -> None:
     """On TERM nothing new is taken; turns that may be repeated are handed back at `drain_s`; the rest runs on."""
-    from celery import signals
 
     def draining(**_: object) -> None:
         ctx.draining = True
-        if stage == "dispatch":
+        if "dispatch" in stages:
             timer = threading.Timer(ctx.settings.pipeline.drain_s, _hand_back, (ctx,))
             timer.daemon = True
             timer.start()

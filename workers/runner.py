@@ -93,6 +93,7 @@ class Runner:
                 if reply[0] != "ok":
                     return
                 seen = [Seen(i, pairs(f)) for i, f in zip(reply[1::2], reply[2::2], strict=True)]
+                self._waited(stage, *seen)
                 ctx.probe.point(f"{stage}.before_apply")
                 if not self._batch(stage, name, token, plan, seen, rounds):
                     return
@@ -141,7 +142,9 @@ class Runner:
             return
         length_s = ctx.settings.pipeline.lease_s if stage == "delivery" else ctx.settings.pipeline.claim_s
         with ctx.beats.holding(name, token, length_s, spec.limit_s, id_) as hold:
-            self._finish(stage, name, hold, await plan(ctx, Seen(id_, pairs(reply[1])), hold))
+            seen = Seen(id_, pairs(reply[1]))
+            self._waited(stage, seen)
+            self._finish(stage, name, hold, await plan(ctx, seen, hold))
 
     async def _turn(self, harness: str) -> None:
         ctx, settings = self._ctx, self._ctx.settings
@@ -161,6 +164,12 @@ class Runner:
             self._finish(
                 "dispatch", name, hold, await self._plans.turns(ctx, Seen(id_, pairs(raw)), hold, harness, probing)
             )
+
+    def _waited(self, stage: Stage, *batch: Seen) -> None:
+        """How long each has stood in its stage set."""
+        now = self._ctx.now_ms()
+        for seen in batch:
+            metrics.queue_wait.labels(stage).observe(max(now - int(seen.get("moved") or now), 0) / 1000)
 
     def _finish(self, stage: Stage, name: str, hold: Hold, planned: list[tuple[Seen, Move]]) -> None:
         """Apply the moves of a single claim and give the claim back."""

@@ -23,7 +23,6 @@ def new_client() -> httpx.AsyncClient:
     Its connections stay open for 5 s at most: a send on one that the platform is just closing would end as unknown.
     """
     return httpx.AsyncClient(
-        transport=None,
         follow_redirects=False,
         limits=httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5.0),
         headers={"user-agent": "millstream"},

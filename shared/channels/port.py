@@ -1,7 +1,7 @@
 """The channel port: what a platform's folder must offer. A new channel is one folder and one line in `shared.channels`.
 
-Everything but `lookup`, `fetch`, `acknowledge`, `send`, `identity` is pure. Those five get a `PlatformApi`: the only way to
-the network, with retries off, every request labelled by its call.
+Everything but `lookup`, `verify_source`, `fetch`, `acknowledge`, `send` and `identity` is pure. Those get a
+`PlatformApi`: the only way to the network, with retries off, every request labelled by its call.
 """
 
 from collections.abc import Mapping

@@ -171,6 +171,57 @@ class Keys:
         """String: the run id of the server that was last seen, to notice a restart or failover."""
         return f"{self.prefix}run_id"
 
+    @property
+    def log_key(self) -> str:
+        """String: the key of the hash under which a quoted id may stand in a log, the same in every process."""
+        return f"{self.prefix}log_key"
+
+    def ticket(self, partition: int) -> str:
+        """String: a partition's last ticket. Only scripts use it."""
+        return f"{self.prefix}ticket:{partition}"
+
+    def started(self, token: str) -> str:
+        """String with an expiry: the turn that a start with this token got. Only scripts use it."""
+        return f"{self.prefix}started:{token}"
+
+    @property
+    def flags(self) -> str:
+        """Set: partitions with a wake-up under way. Only scripts use it."""
+        return f"{self.prefix}flags"
+
+    @property
+    def woken(self) -> str:
+        """Hash: when a partition or harness was last woken, ms. Only scripts use it."""
+        return f"{self.prefix}woken"
+
+    @property
+    def wakes(self) -> str:
+        """Hash: dispatch wake-ups under way by harness. Only scripts use it."""
+        return f"{self.prefix}wakes"
+
     def processes(self) -> str:
         """Hash: process name to what it is, when it was last seen, and what it holds."""
         return f"{self.prefix}processes"
+
+
+class SessionKeys:
+    """The keys of harness sessions."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def bound(self, lane: str) -> str:
+        """The lane's binding."""
+        return f"{self._prefix}session:bound:{lane}"
+
+    def turns(self, session: str) -> str:
+        """The texts of a session's turns."""
+        return f"{self._prefix}session:{session}:turns"
+
+    def marks(self, session: str) -> str:
+        """The outlines of a session's turns."""
+        return f"{self._prefix}session:{session}:marks"
+
+    def meta(self, session: str) -> str:
+        """Title, last end and the floor of what the model sees."""
+        return f"{self._prefix}session:{session}:meta"

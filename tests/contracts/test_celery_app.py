@@ -1,16 +1,13 @@
 """The Celery application's settings: each is there for a failure that was measured (design.md, section 3)."""
 
-from collections.abc import Mapping
-
 import pytest
-from celery import Celery
 from kombu.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.redis.wakeups import queue_name
 from tests.contracts.celery_support import server
-from workers.app import app_from_environment, make_app, register, worker_argv
-from workers.guard import Channel, GuardPort, Transport
+from workers.app import make_app, register, worker_argv
+from workers.guard import Channel, Transport
 
 
 class _Kept:
@@ -76,24 +73,6 @@ def test_the_command_line_of_a_stage() -> None:
     argv = worker_argv("dispatch", "threads", 8, "%h")
     assert {"--queues=wake.dispatch", "--hostname=dispatch@%h", "--pool=threads", "--concurrency=8"} <= set(argv)
     assert {"--without-gossip", "--without-mingle"} <= set(argv)
-
-
-def test_the_environment_makes_the_application() -> None:
-    class Runner:
-        def guard(self, environ: Mapping[str, str]) -> GuardPort:
-            assert environ["MILLSTREAM_REDIS__URL"]
-            return _Kept()
-
-        def bind(self, app: Celery) -> None:
-            register(app, "admission", len)
-
-    environ = {"MILLSTREAM_REDIS__URL": "redis://127.0.0.1:1/3", "MILLSTREAM_REDIS__PREFIX": "x:"}
-    app = app_from_environment(environ, Runner())
-    assert app.conf.broker_url == "redis://127.0.0.1:1/3"
-    assert app.conf.broker_transport_options["global_keyprefix"] == "x:"
-    assert "admission.run" in app.tasks
-    del environ["MILLSTREAM_REDIS__PREFIX"]
-    assert app_from_environment(environ, Runner()).conf.broker_transport_options["global_keyprefix"] == "ms:"
 
 
 def test_a_channel_that_was_closed_says_so_as_a_lost_connection(tmp_path: object) -> None:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
+import httpx
 import pytest
 
 from shared.channels import channel
@@ -30,14 +30,8 @@ def telegram() -> Iterator[Telegram]:
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = Request(url, data=data, headers={"content-type": "application/json"})
-    try:
-        with urlopen(request, timeout=20) as answer:
-            return json.load(answer)
-    except OSError as error:
-        with error:  # type: ignore[attr-defined]
-            return json.load(error)  # type: ignore[arg-type]
+    method = "GET" if body is None else "POST"
+    return httpx.request(method, url, json=body, timeout=20, trust_env=False).json()
 
 
 def updates(platform: Telegram, **body: Any) -> Any:

@@ -50,7 +50,14 @@ def sessions(server_of_sessions: Embedded) -> Iterator[Sessions]:
 
 
 def turn(number: int = 1, **changes: Any) -> Turn:
-    given: dict[str, Any] = {"id": f"turn-{number}", "session": "s", "system": (), "prompt": f"p{number}", "text": "t", "source": {}}
+    given: dict[str, Any] = {
+        "id": f"turn-{number}",
+        "session": "s",
+        "system": (),
+        "prompt": f"p{number}",
+        "text": "t",
+        "source": {},
+    }
     return Turn(**(given | changes))
 
 

@@ -52,7 +52,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Refuse(Exception):  # noqa: N818 - it is an answer, not an error of ours
+class Refuse(Exception):
     """What a platform says to a request that breaks its rules; also noted in `refusals`."""
 
     def __init__(self, status: int, text: str) -> None:

@@ -74,6 +74,7 @@ def replay(ctx: Context, letter: Letter, who: str, *, again: bool = False) -> st
         reset=reset,
         letter=ctx.keys.letter(letter.id),
         index=ctx.keys.letters(letter.stage),
+        keep_ms=retention(ctx.settings)["keep_ms"],
         **lanes(ctx.settings),
     )
     done = reply == "ok"

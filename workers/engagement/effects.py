@@ -11,6 +11,7 @@ from shared.envelope import Envelope
 from shared.frozen import Row
 from shared.message import lane_of
 from shared.outcome import Finish, Forward
+from shared.settings import AccountSettings
 from shared.settings_accounts import Role
 from workers import outbound
 from workers.apply import Seen, outcome_move
@@ -46,7 +47,9 @@ windows' length forgets nothing. Correctness after that rests on the messages' o
 
 def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
     """The moves of a batch, in ticket order: the policy is folded over it, account by account."""
-    items = [_item(ctx, seen, envelope) for seen, envelope in batch]
+    names = {envelope.message.account for _, envelope in batch}
+    accounts = {name: ctx.account(name) for name in names}
+    items = [_item(ctx, seen, envelope, accounts[envelope.message.account]) for seen, envelope in batch]
     by_account: dict[str, list[Item]] = {}
     for item in items:
         if item is not None:
@@ -64,9 +67,8 @@ def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
     return moves
 
 
-def _item(ctx: Context, seen: Seen, envelope: Envelope) -> Item | None:
+def _item(ctx: Context, seen: Seen, envelope: Envelope, account: AccountSettings | None) -> Item | None:
     message, role = envelope.message, cast("Role", seen.get("role") or "guest")
-    account = ctx.account(message.account)
     if account is None:
         return None
     route = routed(ctx.settings, account, message, role)

@@ -29,7 +29,7 @@ def gauges(ctx: Context) -> None:
         metrics.broker_depth.labels(wakeups.queue_name(stage).removeprefix("wake.")).set(replies[-3])
         metrics.dead_letter_depth.labels(stage).set(replies[-2])
         metrics.dead_letter_oldest.labels(stage).set(replies[-1][0][1] / 1000 if replies[-1] else 0)
-    metrics.due_depth.set(client.zcard(keys.due))
+    _due(ctx)
     for why in WAITS:
         metrics.parked_depth.labels(why).set(client.zcard(keys.at(f"parked:{why}")))
     oldest = client.zrange(keys.at("parked:lane"), 0, 0, withscores=True)
@@ -37,6 +37,21 @@ def gauges(ctx: Context) -> None:
     metrics.lane_oldest.set(oldest[0][1] / 1000 if oldest else 0)
     passed = int(client.hget(keys.stats, "lane_passed_over") or 0)
     _catch_up(passed)
+
+
+SAMPLE = 1_000
+"""Due ids whose stage is read; of more than that the gauge shows the same proportions."""
+
+
+def _due(ctx: Context) -> None:
+    """How many wait for a time, by the stage they go back to."""
+    total, ids = ctx.client.zcard(ctx.keys.due), ctx.client.zrange(ctx.keys.due, 0, SAMPLE - 1)
+    with ctx.client.pipeline(transaction=False) as pipe:
+        for id_ in ids:
+            pipe.hget(ctx.keys.record(id_), "back")
+        backs = pipe.execute()
+    for stage in STAGES:
+        metrics.due_depth.labels(stage).set(round(total * backs.count(stage) / len(ids)) if ids else 0)
 
 
 _passed_over = 0

@@ -9,20 +9,18 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from redis import exceptions as redis_errors
-
 from shared.access import Access
 from shared.beats import Beats, ServerWatch
 from shared.clock import ServerClock
 from shared.configuration import Current, Follower, Versions
 from shared.process import Process, knows_flags
-from shared.redis.client import connect, server_time_ms
+from shared.redis.client import Redis, connect, server_time_ms
 from shared.redis.keys import Keys
 from shared.redis.scripts import Scripts
 from shared.settings import Settings, load
 from shared.switches import SwitchBoard
 from workers.context import Context
-from workers.ops.output import MISUSED, fail
+from workers.ops.output import fail
 from workers.process import context
 
 DEFAULT_CONFIG: Final = Path("millstream.toml")
@@ -61,7 +59,12 @@ def server_file(config: Path | None) -> Path:
 
 def with_server(settings: Settings, config: Path | None) -> Settings:
     """The settings with the address of the running `up`'s own server where they name none. Raises Failed."""
-    return settings if settings.redis.url else at_server(settings, _running_url(config))
+    if settings.redis.url:
+        return settings
+    url = running_url(config)
+    if not url:
+        fail("redis.url is empty and no `millstream up` runs here: start it, or set redis.url to your server's address")
+    return at_server(settings, url)
 
 
 def at_server(settings: Settings, url: str) -> Settings:
@@ -69,11 +72,12 @@ def at_server(settings: Settings, url: str) -> Settings:
     return settings.model_copy(update={"redis": settings.redis.model_copy(update={"url": url})})
 
 
-def _running_url(config: Path | None) -> str:
+def running_url(config: Path | None) -> str:
+    """The address of the server that a running `up` of this folder has started, or ''. Raises Failed."""
     try:
         return str(json.loads(server_file(config).read_text(encoding="utf-8"))["url"])
     except FileNotFoundError:
-        fail("redis.url is empty and no `millstream up` runs here: start it, or set redis.url to your server's address")
+        return ""
     except (OSError, ValueError, LookupError):
         fail(f"{server_file(config)} cannot be read: restart `millstream up`, or set redis.url")
 
@@ -103,7 +107,7 @@ def session(config: Path | None = None) -> Generator[Context]:
         client.close()
 
 
-def _process(settings: Settings, client: redis_errors.Any) -> Process:
+def _process(settings: Settings, client: Redis) -> Process:
     keys = Keys(settings.redis.prefix)
     scripts = Scripts(client, keys.prefix, shebang=knows_flags(client))
     clock = ServerClock(lambda: server_time_ms(client))
@@ -121,7 +125,13 @@ def _process(settings: Settings, client: redis_errors.Any) -> Process:
         server=server,
         beats=Beats(scripts, clock, server),
         partitions=int(client.get(keys.partitions) or 0),
+        log_key=bytes.fromhex(client.get(keys.log_key) or ""),
     )
+
+
+def versions_of(ctx: Context) -> Versions:
+    """The configuration's versions, as this context's process would read them."""
+    return Versions(ctx.client, ctx.keys, ctx.settings)
 
 
 def who() -> str:
@@ -140,8 +150,3 @@ def invoke(args: list[str]) -> tuple[int, str]:
 
     result = CliRunner().invoke(app, args)
     return result.exit_code, result.output
-
-
-def misused(text: str) -> None:
-    """Raise Failed for a wrong argument."""
-    fail(text, MISUSED)

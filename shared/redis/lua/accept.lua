@@ -18,7 +18,7 @@ for _, m in ipairs(A.items) do
   if call('EXISTS', key) == 0 then
     local ticket = call('INCR', P .. 'ticket:' .. m.part)
     call('HSET', key, 'place', 'admission', 'step', 1, 'kind', 'msg', 'env', m.env, 'part', m.part, 'lane', m.lane,
-      'account', m.account, 'channel', m.channel, 'fkey', m.fkey, 'ticket', ticket, 'at', m.at, 'by', nonce)
+      'account', m.account, 'channel', m.channel, 'fkey', m.fkey, 'ticket', ticket, 'at', m.at, 'by', nonce, 'moved', now)
     call('ZADD', P .. 'at:admission:' .. m.part, ticket, m.id)
     call('ZADD', lane_key(m.lane) .. ':pending', ticket, m.id)
     count(m.account, 1)

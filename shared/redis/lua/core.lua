@@ -8,7 +8,7 @@ local call = redis.call
 local pushes, depth = 0, {}
 
 local FIELDS = {'place', 'step', 'part', 'lane', 'harness', 'ticket', 'kind', 'account', 'by', 'dups', 'dup_ms', 'fkey',
-  'turn', 'guest', 'parent', 'back', 'ready_at', 'takeovers', 'cancel', 'silent', 'woken_at'}
+  'turn', 'guest', 'parent', 'back', 'ready_at', 'takeovers', 'cancel', 'silent'}
 
 local function rec(id) return P .. 'rec:' .. id end
 local function lane_key(lane) return P .. 'lane:' .. lane end
@@ -77,10 +77,10 @@ local function timer(at_ms, kind, name, id)
 end
 
 -- Move a loaded record without effects; used for the lane's own members.
-local function shift(id, r, place, score, ...)
+local function shift(id, r, place, score)
   local old = at(r.place, r)
   enter(id, r, place, score)
-  call('HSET', rec(id), 'place', place, 'step', tonumber(r.step) + 1, 'by', nonce, ...)
+  call('HSET', rec(id), 'place', place, 'step', tonumber(r.step) + 1, 'by', nonce, 'moved', now)
   if old ~= at(place, r) then call('ZREM', old, id) end
   r.step, r.place = tonumber(r.step) + 1, place
   wake(id, r, place)

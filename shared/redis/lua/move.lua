@@ -62,7 +62,7 @@ local function apply(m, r)
   for _, e in ipairs(m.effects or {}) do call(unpack(e)) end
   for _, c in ipairs(m.creates or {}) do
     if call('EXISTS', rec(c.id)) == 0 then
-      local f = {'place', 'delivery', 'step', 1, 'kind', 'out', 'by', nonce}
+      local f = {'place', 'delivery', 'step', 1, 'kind', 'out', 'by', nonce, 'moved', now}
       for k, v in pairs(c.fields) do f[#f + 1] = k; f[#f + 1] = v end
       call('HSET', rec(c.id), unpack(f))
       call('ZADD', P .. 'at:delivery', c.score or now, c.id)
@@ -79,7 +79,7 @@ local function apply(m, r)
     finish(m.id, r, m['end'][1], m['end'][2], m['end'][3])
   else
     local freed = r.place == 'running' and m.to ~= 'running' and r.harness
-    call('HSET', rec(m.id), 'place', m.to, 'step', tonumber(r.step) + 1, 'by', nonce)
+    call('HSET', rec(m.id), 'place', m.to, 'step', tonumber(r.step) + 1, 'by', nonce, 'moved', now)
     if m.fields and m.fields.ready_at then
       call('ZADD', lane_key(r.lane) .. ':ready', r.ticket, m.id)
       call('ZREM', lane_key(r.lane) .. ':pending', m.id)

@@ -1,6 +1,6 @@
 -- reopen.lua: an operator's replay: one dead id goes back to where it died, or to admission.
--- KEYS: none.  ARGV[1]: now, nonce, id, to, out (the outbound id, for delivery), reset [parts], letter, index, slots,
---   order_wait_ms.  Reply: 'ok', or why not: gone, alive, running (its lane's turn still stands).
+-- KEYS: none.  ARGV[1]: now, nonce, id, to, out (the outbound id, for delivery), reset [parts], letter, index, keep_ms,
+--   slots, order_wait_ms.  Reply: 'ok', or why not: gone, alive, running (its lane's turn still stands).
 local r = load(A.id)
 if not r then return 'gone' end
 local disposition = call('HGET', rec(A.id), 'disposition')
@@ -36,6 +36,7 @@ if A.to == 'delivery' then
 end
 call('HINCRBY', A.letter, 'replays', 1)
 call('HSET', A.letter, 'status', 'replaying')
+call('PEXPIRE', A.letter, A.keep_ms)
 call('ZREM', A.index, A.id)
 flush_depth()
 wake(A.id, r, place)

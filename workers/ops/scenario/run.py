@@ -1,7 +1,6 @@
 """Running scenarios: each against a fresh database, its steps one after another, its expectations checked."""
 
 import asyncio
-
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -14,18 +13,23 @@ from shared.frozen import FrozenTurn
 from shared.message import Message, lane_of
 from shared.outcome import Stage
 from workers.deadletters import store
+from workers.ops import session
 from workers.ops.scenario.messages import message_of, normalised_of
 from workers.ops.scenario.model import (
     Advance,
+    Approve,
     Burst,
     Cli,
     Fault,
+    Http,
     Receive,
     Redeliver,
+    Reject,
     Replay,
     Restart,
     Say,
     Scenario,
+    Send,
     Set,
     Step,
 )
@@ -80,15 +84,34 @@ class Steps:
         return result
 
     async def _act(self, step: Step, result: StepResult) -> list[str]:
-        acts: dict[type, Callable[[Step, StepResult], Awaitable[list[str]]]] = {
-            Say: self._say, Burst: self._burst, Receive: self._receive, Redeliver: self._redeliver, Set: self._set,
-            Replay: self._replay, Restart: self._restart, Cli: self._cli, Advance: self._advance,
-        }  # fmt: skip
-        return await acts[type(step.action)](step, result)
+        number = step.number
+        match step.action:
+            case Say() as said:
+                message = self._message(said)
+                result.normalised = normalised_of(message)
+                return await self._publish(number, [message])
+            case Burst(says):
+                return await self._publish(number, [self._message(said) for said in says])
+            case Receive() as action:
+                return await self._receive(number, action, result)
+            case Redeliver() as action:
+                return await self._redeliver(number, action)
+            case Set() as action:
+                self._set(action)
+            case Replay(wanted):
+                for letter in store.find(self._world.ctx, **wanted):
+                    store.replay(self._world.ctx, letter, "scenario")
+            case Restart(what):
+                self._world.restart(what)
+            case Cli(args):
+                self._cli(list(args), result)
+            case Advance() | Fault() | Send() | Http() | Approve() | Reject():
+                pass  # time has passed; the rest is refused before a scenario runs (unbuilt.py)
+        return []
 
-    async def _publish(self, step: Step, messages: list[Message]) -> list[str]:
+    async def _publish(self, number: int, messages: list[Message]) -> list[str]:
         ids = await self._world.publish(messages)
-        self._published[step.number], self._ids[step.number] = messages, ids
+        self._published[number], self._ids[number] = messages, ids
         return ids
 
     def _message(self, said: Say) -> Message:
@@ -98,30 +121,18 @@ class Steps:
             raise LookupError(said.account)
         return message_of(said, account, self._serial, self._world.clock.now_ms())
 
-    async def _say(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Say)
-        message = self._message(step.action)
-        result.normalised = normalised_of(message)
-        return await self._publish(step, [message])
-
-    async def _burst(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Burst)
-        return await self._publish(step, [self._message(said) for said in step.action.says])
-
-    async def _receive(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Receive)
-        action = step.action
+    async def _receive(self, number: int, action: Receive, result: StepResult) -> list[str]:
         account = self._world.ctx.settings.account(action.account)
         if account is None:
             raise LookupError(action.account)
         if action.raw is not None:
-            return await self._webhook(step, action, result)
+            return await self._webhook(number, action, result)
         messages = channel(account.channel).normalise(action.event, account)
         if messages:
             result.normalised = normalised_of(messages[0])
-        return await self._publish(step, messages) if messages else []
+        return await self._publish(number, messages) if messages else []
 
-    async def _webhook(self, step: Step, action: Receive, result: StepResult) -> list[str]:
+    async def _webhook(self, number: int, action: Receive, result: StepResult) -> list[str]:
         world, ids = self._world, list[str]()
 
         async def ready() -> bool:
@@ -133,14 +144,13 @@ class Steps:
                 f"/hooks/{action.account}", content=action.raw or "", headers=dict(action.headers)
             )
         result.http = answer.status_code
-        self._ids[step.number] = ids
+        self._ids[number] = ids
         return ids
 
-    async def _redeliver(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Redeliver)
-        before = step.action.step
-        if step.action.by == "platform":
-            return await self._publish(step, self._published[before])
+    async def _redeliver(self, number: int, action: Redeliver) -> list[str]:
+        before = action.step
+        if action.by == "platform":
+            return await self._publish(number, self._published[before])
         id_ = self._ids[before][0]
         record = self._world.client.hgetall(self._world.process.keys.record(id_))
         place, back = record.get("place", "ended"), record.get("back", "")
@@ -149,46 +159,26 @@ class Steps:
         name = record.get("out") if stage == "delivery" else names.get(stage, id_)
         if name:
             self._world.wake(stage, name)
-        self._ids[step.number], self._published[step.number] = [id_], self._published.get(before, [])
+        self._ids[number], self._published[number] = [id_], self._published.get(before, [])
         return [id_]
 
-    async def _set(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Set)
+    def _set(self, action: Set) -> None:
         world = self._world
-        for name, on in step.action.switches.items():
+        for name, on in action.switches.items():
             world.ctx.switches.write(name, on, "scenario", world.clock.now_ms())
-        for account in step.action.accounts:
+        for account in action.accounts:
             world.ctx.access.replace(account["id"], **{k: v for k, v in account.items() if k != "id"})
-        return []
 
-    async def _replay(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Replay)
-        for letter in store.find(self._world.ctx, **step.action.filter):
-            store.replay(self._world.ctx, letter, "scenario")
-        return []
-
-    async def _restart(self, step: Step, result: StepResult) -> list[str]:
-        assert isinstance(step.action, Restart)
-        self._world.restart(step.action.what)
-        return []
-
-    async def _cli(self, step: Step, result: StepResult) -> list[str]:
-        from workers.ops import session
-
-        assert isinstance(step.action, Cli)
+    def _cli(self, args: list[str], result: StepResult) -> None:
         token = session.current.set(self._world.ctx)
         try:
-            result.exit, result.output = session.invoke(list(step.action.args))
+            result.exit, result.output = session.invoke(args)
         finally:
             session.current.reset(token)
         try:
             result.json = json.loads(result.output)
         except ValueError:
             result.json = None
-        return []
-
-    async def _advance(self, step: Step, result: StepResult) -> list[str]:
-        return []
 
     def _forget(self) -> None:
         world = self._world

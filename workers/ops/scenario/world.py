@@ -97,6 +97,7 @@ class World:
             rng=_Never(),  # pyright: ignore[reportArgumentType]
             api=lambda account: self.platforms.api(account.id, account.channel),
             harness=lambda _: self.harness,
+            log_key=process.log_key,
             name="scenario",
             jitter=False,
         )
@@ -133,10 +134,12 @@ class World:
         await self.settle()
 
     async def finish_calls(self) -> None:
-        """Come to rest, and let platform calls that are under way get their answer or their time-out: a lookup or a send
+        """Come to rest, and let platform calls under way get their answer or their time-out: a lookup or a send
         belongs to the step that made it, however long it takes; a turn of the harness runs on."""
         await self.settle()
-        while any(stage != "dispatch" for stage in self.tasks.values()) and (next_ms := self.clock.next_ms()) is not None:
+        while (
+            any(stage != "dispatch" for stage in self.tasks.values()) and (next_ms := self.clock.next_ms()) is not None
+        ):
             self.clock.set(next_ms)
             await self.settle()
 

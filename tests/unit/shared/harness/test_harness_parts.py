@@ -31,7 +31,14 @@ NOW_MS = 1_788_280_000_000
 
 
 def turn(**changes: Any) -> Turn:
-    given: dict[str, Any] = {"id": "01J", "session": "s", "system": ("one", "two"), "prompt": "p", "text": "t", "source": {}}
+    given: dict[str, Any] = {
+        "id": "01J",
+        "session": "s",
+        "system": ("one", "two"),
+        "prompt": "p",
+        "text": "t",
+        "source": {},
+    }
     return Turn(**(given | changes))
 
 

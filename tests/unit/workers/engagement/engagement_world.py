@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.admission import Warn, role_of
 from shared.envelope import Envelope
 from shared.message import Message, lane_of
 from shared.settings import AccountSettings
-from shared.admission import Warn, role_of
 from workers.engagement.policy import (
     Cooldown,
     Decision,

@@ -3,8 +3,8 @@
 import pytest
 from engagement_world import START_MS, account, in_batch, item, private, registered, result, results, warnings
 
-from shared.message import Attachment
 from shared.admission import Reply, bot_run_of
+from shared.message import Attachment
 from workers.engagement.policy import (
     FlowHit,
     GiveBackBotTurn,

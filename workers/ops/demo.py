@@ -1,0 +1,6 @@
+"""The demo."""
+
+
+def run_demo() -> int:
+    """Placeholder"""
+    return 0
