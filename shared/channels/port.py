@@ -4,7 +4,7 @@ Everything but `lookup`, `verify_source`, `fetch`, `acknowledge`, `send` and `id
 `PlatformApi`: the only way to the network, with retries off, every request labelled by its call.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -157,63 +157,44 @@ class PlatformApi(Protocol):
         ...
 
 
-class Channel(Protocol):
-    """One messenger."""
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One messenger: its folder's functions under the names that every stage calls them by.
 
-    @property
-    def name(self) -> ChannelName: ...
-    @property
-    def limits(self) -> Limits: ...
+    verify(request, account, now_ms): raises `shared.errors.Unauthorised` unless the platform vouches for the request.
+    handshake(request, account): the answer to a platform's handshake (verified before), None when it is an event.
+    normalise(event, account): all messages of one event; raises only `shared.errors.Malformed`. What is no message
+        (receipts, reactions) gives an empty list; an edit, an echo, a notice gives one with `action`, `ignore_reason`.
+    target(message): where a reply to it goes.
+    render(markdown): the harness's Markdown as this platform's text; pings of everyone are defused.
+    lookup(wanted, message, account, api): one platform call, bound to the message's own chat; every failure is a
+        reference with a reason.
+    verify_source(message, account, api): True when the platform, asked for the current message, names the same sender,
+        chat and parent. Raises Transient when it could not be asked.
+    fetch(attachment, account, api, max_bytes): its bytes, from the channel's own hosts only. Raises Transient, Refused
+        or EffectUnknown.
+    acknowledge(target, state, account, api, switches): show that a turn runs; failures are the caller's to ignore.
+    send(target, part, nonce, account, api, switches): send one part once. The first statement asks `switches`. `nonce`
+        is the ledger's idempotency key, for platforms that have one.
+    identity(account, api): ask the platform who the bot is. Raises Transient, Refused or EffectUnknown.
+    """
 
-    def verify(self, request: HookRequest, account: AccountSettings, now_ms: int) -> None:
-        """Raises `shared.errors.Unauthorised` unless the platform vouches for the request."""
-        ...
+    name: ChannelName
+    limits: Limits
+    verify: Callable[[HookRequest, AccountSettings, int], None]
+    handshake: Callable[[HookRequest, AccountSettings], HookResponse | None]
+    normalise: Callable[[Json, AccountSettings], list[Message]]
+    target: Callable[[Message], Target]
+    render: Callable[[str], str]
+    lookup: Callable[[Lookup, Message, AccountSettings, PlatformApi], Awaitable[ReplyReference]]
+    verify_source: Callable[[Message, AccountSettings, PlatformApi], Awaitable[bool]]
+    fetch: Callable[[Attachment, AccountSettings, PlatformApi, int], Awaitable[bytes]]
+    acknowledge: Callable[[Target, AckState, AccountSettings, PlatformApi, Switches], Awaitable[None]]
+    send: Callable[[Target, Part, str, AccountSettings, PlatformApi, Switches], Awaitable[Delivery]]
+    identity: Callable[[AccountSettings, PlatformApi], Awaitable[Identity]]
 
-    def handshake(self, request: HookRequest, account: AccountSettings) -> HookResponse | None:
-        """The answer to a platform's handshake (verified before), or None when it is an event."""
-        ...
 
-    def normalise(self, event: Json, account: AccountSettings) -> list[Message]:
-        """All messages of one event. Raises only `shared.errors.Malformed`. What is no message (receipts, reactions)
-        gives an empty list; an edit, an echo, a notice gives a message with `action` and `ignore_reason`."""
-        ...
-
-    def target(self, message: Message) -> Target:
-        """Where a reply to `message` goes."""
-        ...
-
-    def render(self, markdown: str) -> str:
-        """The harness's Markdown as this platform's text; pings of everyone are defused."""
-        ...
-
-    async def lookup(
-        self, wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi
-    ) -> ReplyReference:
-        """One platform call, bound to the message's own chat; every failure is a reference with a reason."""
-        ...
-
-    async def verify_source(self, message: Message, account: AccountSettings, api: PlatformApi) -> bool:
-        """True when the platform, asked for the current message, names the same sender, chat and parent.
-        Raises Transient when it could not be asked."""
-        ...
-
-    async def fetch(self, attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:
-        """The attachment's bytes, from the channel's own hosts only. Raises Transient, Refused or EffectUnknown."""
-        ...
-
-    async def acknowledge(
-        self, target: Target, state: AckState, account: AccountSettings, api: PlatformApi, switches: Switches
-    ) -> None:
-        """Show that a turn runs (typing or reaction, by the account's `ack`); failures are the caller's to ignore."""
-        ...
-
-    async def send(
-        self, target: Target, part: Part, nonce: str, account: AccountSettings, api: PlatformApi, switches: Switches
-    ) -> Delivery:
-        """Send one part once. The first statement asks `switches`. `nonce` is the ledger's idempotency key, for
-        platforms that have one."""
-        ...
-
-    async def identity(self, account: AccountSettings, api: PlatformApi) -> Identity:
-        """Ask the platform who the bot is. Raises Transient, Refused or EffectUnknown."""
-        ...
+async def nothing_to_ask(message: Message, account: AccountSettings, api: PlatformApi) -> bool:
+    """`verify_source` of a platform that has no call for it: the signature alone vouches for the message."""
+    del message, account, api
+    return True

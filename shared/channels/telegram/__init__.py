@@ -1,91 +1,26 @@
-"""Telegram: the Bot API, by webhook or long poll."""
+"""Telegram: the Bot API, by webhook or long poll.
 
-from shared.channels.port import (
-    AckState,
-    Delivery,
-    HookRequest,
-    HookResponse,
-    Identity,
-    Json,
-    Limits,
-    Part,
-    PlatformApi,
-    Switches,
-    Target,
-)
+Credentials: `token` (the bot's), `secret` (setWebhook's secret_token), `api_url` (a Bot API server of one's own).
+The account's `self_name` is the bot's user name: without it a @mention by name cannot be told from another's.
+"""
+
+from shared.channels.port import Channel, nothing_to_ask
 from shared.channels.telegram import inbound, outbound
 from shared.channels.telegram import lookup as lookups
 from shared.channels.telegram.limits import LIMITS
-from shared.message import Attachment, ChannelName, Lookup, Message, ReplyReference
-from shared.settings import AccountSettings
 
-
-class TelegramChannel:
-    """The channel port, each method told where it lives.
-
-    Credentials: `token` (the bot's), `secret` (setWebhook's secret_token), `api_url` (a Bot API server of one's own).
-    The account's `self_name` is the bot's user name: without it a @mention by name cannot be told from another's.
-    """
-
-    @property
-    def name(self) -> ChannelName:
-        """`telegram`."""
-        return "telegram"
-
-    @property
-    def limits(self) -> Limits:
-        """See `limits.py`."""
-        return LIMITS
-
-    def verify(self, request: HookRequest, account: AccountSettings, now_ms: int) -> None:
-        """See `inbound.verify`."""
-        inbound.verify(request, account, now_ms)
-
-    def handshake(self, request: HookRequest, account: AccountSettings) -> HookResponse | None:
-        """See `inbound.handshake`."""
-        return inbound.handshake(request, account)
-
-    def normalise(self, event: Json, account: AccountSettings) -> list[Message]:
-        """See `inbound.normalise`."""
-        return inbound.normalise(event, account)
-
-    def target(self, message: Message) -> Target:
-        """See `outbound.target`."""
-        return outbound.target(message)
-
-    def render(self, markdown: str) -> str:
-        """See `outbound.render`."""
-        return outbound.render(markdown)
-
-    async def lookup(
-        self, wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi
-    ) -> ReplyReference:
-        """See `lookup.lookup`."""
-        return await lookups.lookup(wanted, message, account, api)
-
-    async def verify_source(self, message: Message, account: AccountSettings, api: PlatformApi) -> bool:
-        """True: the platform has no call for it, and the setting is for other channels."""
-        return True
-
-    async def fetch(self, attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:
-        """See `lookup.fetch`."""
-        return await lookups.fetch(attachment, account, api, max_bytes)
-
-    async def acknowledge(
-        self, target: Target, state: AckState, account: AccountSettings, api: PlatformApi, switches: Switches
-    ) -> None:
-        """See `outbound.acknowledge`."""
-        await outbound.acknowledge(target, state, account, api, switches)
-
-    async def send(
-        self, target: Target, part: Part, nonce: str, account: AccountSettings, api: PlatformApi, switches: Switches
-    ) -> Delivery:
-        """See `outbound.send`."""
-        return await outbound.send(target, part, nonce, account, api, switches)
-
-    async def identity(self, account: AccountSettings, api: PlatformApi) -> Identity:
-        """See `lookup.identity`."""
-        return await lookups.identity(account, api)
-
-
-CHANNEL = TelegramChannel()
+CHANNEL = Channel(
+    name="telegram",
+    limits=LIMITS,
+    verify=inbound.verify,
+    handshake=inbound.handshake,
+    normalise=inbound.normalise,
+    target=outbound.target,
+    render=outbound.render,
+    lookup=lookups.lookup,
+    verify_source=nothing_to_ask,
+    fetch=lookups.fetch,
+    acknowledge=outbound.acknowledge,
+    send=outbound.send,
+    identity=lookups.identity,
+)

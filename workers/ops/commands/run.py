@@ -1,7 +1,9 @@
 """The processes: all of them at once, or one alone; and events sent through them from a file."""
 
 import asyncio
+import logging
 import random
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +30,9 @@ def _ready(*, server: bool = True) -> Settings:
     path = chosen_config()
     settings = read_settings(path)
     configure(settings.log)
+    # Celery tells of every wake-up at INFO; a message's line is the stage's own.
+    logging.getLogger("celery").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message="You're running the worker with superuser", category=Warning)
     return with_server(settings, path) if server else settings
 
 
