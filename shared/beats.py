@@ -51,6 +51,10 @@ class Hold:
             self.on_change()
 
 
+LEAN_SHARE = 0.8
+"""Share of the server's memory limit beyond which decisions and logs stop (design, section 3, Retention)."""
+
+
 class ServerWatch:
     """Notices that the server restarted or failed over: it may have lost its last second (design, Rollback).
 
@@ -61,16 +65,18 @@ class ServerWatch:
         self._client = client
         self._clock = clock
         self._quiet_s = quiet_s
+        self._lean = False
         self._seen = self._identity()
         self._until = 0.0
 
     def _identity(self) -> str:
         try:
-            info: Any = self._client.info("server")
-            replication: Any = self._client.info("replication")
+            info: dict[str, Any] = self._client.info()
         except redis_errors.ResponseError:
             return ""  # fakeredis, the demo's last resort, knows no INFO and keeps nothing either
-        return f"{info.get('run_id')}/{replication.get('master_replid')}"
+        limit = int(info.get("maxmemory", 0))
+        self._lean = bool(limit) and int(info["used_memory"]) > limit * LEAN_SHARE
+        return f"{info.get('run_id')}/{info.get('master_replid')}"
 
     def changed(self) -> bool:
         """Ask; True from a change until the quiet time is over. Raises redis errors."""
@@ -82,6 +88,10 @@ class ServerWatch:
     def quiet(self) -> bool:
         """True while no effect may start."""
         return self._clock.monotonic() < self._until
+
+    def lean(self) -> bool:
+        """True while the server's memory is so full that decisions and logs are not kept."""
+        return self._lean
 
 
 class Beats:

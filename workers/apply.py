@@ -96,18 +96,18 @@ def outcome_move(
             move.end = (disposition, reason, stage)
         case Dead(reason, error):
             _bury(ctx, stage, seen, move, reason, error)
-    last = f'"outcome":"{_word(outcome)}","reason":"{outcome.reason}"'
     row = Row(stage, _word(outcome), outcome.reason, now, seen.attempt, ctx.config.version, tuple(evidence))
     lines = seen.get("log")
-    if move.end is not None or last not in lines.rpartition("\n")[0].rpartition("\n")[2]:
+    if not (isinstance(outcome, Retry | Park) and move.end is None and row.repeats(lines)):
         lines += f"{row.to_json()}\n"  # a wait that goes on and on is one row
     if move.end is not None and move.end[0] in SILENT:
-        stream = ctx.keys.silent(seen.get("account"))
-        move.effects.append(["XADD", stream, "MAXLEN", "~", SILENT_MAX, "*", "id", seen.id, "log", lines])
         move.drop += ["log", "role", "why"]
         move.fields["silent"] = 1
-    else:
+    elif not ctx.server.lean():
         move.fields["log"] = lines
+    if "silent" in move.fields and not ctx.server.lean():
+        stream = ctx.keys.silent(seen.get("account"))
+        move.effects.append(["XADD", stream, "MAXLEN", "~", SILENT_MAX, "*", "id", seen.id, "log", lines])
     return move
 
 

@@ -70,6 +70,14 @@ class Row:
         data |= {"version": self.version, **dict(self.evidence)}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
+    def repeats(self, lines: str) -> bool:
+        """True when the newest line tells the same of the same stage."""
+        newest = lines.removesuffix("\n").rpartition("\n")[2]
+        if not newest:
+            return False
+        before: dict[str, Any] = json.loads(newest)
+        return (before["stage"], before["outcome"], before["reason"]) == (self.stage, self.outcome, self.reason)
+
 
 END_MARK_MS = 3_600_000
 """How long the trimmed record of a silenced message stays as an end mark: far longer than any script call that was

@@ -99,6 +99,8 @@ def _write(ctx: Context, item: Item, decision: Decision, conversation: str, move
     keys, account, message = ctx.keys, item.account, item.envelope.message
     for intent in decision.intents:
         match intent:
+            case Register() if ctx.server.lean():
+                pass  # memory is short: the conversation's log is the first to go
             case Register(text, label, at_ms):
                 row = Row(label=label, text=text, at_ms=at_ms).model_dump_json()
                 key = keys.log(conversation)

@@ -151,9 +151,9 @@ def _tell(story: list[tuple[Scene, str, str]], took_s: float) -> None:
         ("who", "says", "what became of it"),
         [
             (
-                f"{scene.who}\n{scene.where}\n",
+                f"{scene.who}\n{scene.where}",
                 scene.says + (f"\n↳ quotes: {scene.quotes}" if scene.quotes else ""),
-                f"{how}\n{scene.tells}" + (f"\n→ {reply}" if reply else ""),
+                f"{how}\n{scene.tells}\n" + (f"→ {reply}\n" if reply else ""),
             )
             for scene, how, reply in story
         ],
