@@ -1,14 +1,17 @@
 """Bulkheads: an account makes a bounded number of platform calls at once, at its platform's rate, over all workers."""
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from redis import exceptions as redis_errors
 
 from shared.channels.port import Limits
 from shared.settings import AccountSettings
 from workers.context import Context
 
 BUSY_MS = 60_000
-"""How long a call whose worker died still counts: longer than any platform call may take."""
+"""How long a call whose worker died still counts at most: longer than any platform call may take. A takeover of the
+claim that the call was made under, whose name is the call's `member`, ends it sooner."""
 
 
 class Full(Exception):
@@ -23,7 +26,10 @@ class Full(Exception):
 def account_call(
     ctx: Context, account: AccountSettings, member: str, rates: Sequence[tuple[str, int, int]] = ()
 ) -> Generator[None]:
-    """One platform call of an account. Raises Full instead of waiting: waits belong to `due`, never to a thread."""
+    """One platform call of an account, made under the claim named `member`.
+
+    Raises Full instead of waiting: waits belong to `due`, never to a thread.
+    """
     busy = ctx.keys.busy(account.id)
     wait_ms = int(
         ctx.scripts.call(
@@ -41,7 +47,8 @@ def account_call(
     try:
         yield
     finally:
-        ctx.client.zrem(busy, member)
+        with suppress(redis_errors.RedisError):  # it ends by itself, and what the call came to must not be lost over it
+            ctx.client.zrem(busy, member)
 
 
 def send_rates(ctx: Context, account: AccountSettings, chat_id: str, limits: Limits) -> list[tuple[str, int, int]]:

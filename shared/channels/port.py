@@ -42,6 +42,8 @@ class Limits:
     text_units: longest text of one message, counted in `unit`.
     per_chat: (messages, seconds) sent to one chat at most. per_account: the same for the account.
     dedupe_s: how long a redelivery can come. reply_window_s: 0: none.
+    keeps_index: what was sent is kept in the outbound index, because quotes of it come without a text.
+    looks_back: where the index knows nothing, the bound session's history is searched, and a hit goes into the index.
     """
 
     text_units: int
@@ -50,6 +52,8 @@ class Limits:
     per_account: tuple[int, float]
     dedupe_s: int
     reply_window_s: int = 0
+    keeps_index: bool = False
+    looks_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

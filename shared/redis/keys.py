@@ -50,6 +50,10 @@ class Keys:
         """Hash: part number to state, token, time, ids."""
         return f"{self.prefix}ledger:{outbound}"
 
+    def index(self, account: str, part: str = "") -> str:
+        """Sorted set: the rows of an account's outbound index by time, or its hash `texts`. Only scripts use it."""
+        return f"{self.prefix}index:{account}:{part}" if part else f"{self.prefix}index:{account}"
+
     def log(self, conversation: str) -> str:
         """List: registered rows of a conversation, newest first."""
         return f"{self.prefix}log:{conversation}"

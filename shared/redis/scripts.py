@@ -16,9 +16,13 @@ from shared.redis import wakeups
 from shared.redis.client import Redis
 
 AT_THE_LIMIT: Final = frozenset(
-    {"claim", "take", "start", "move", "renew", "hold", "takeover", "release", "fire", "open", "ledger", "restore"}
-)
-"""Scripts that must run when the server's memory is full: they let work end. Accept is not among them."""
+    {
+        "claim", "take", "start", "move", "renew", "hold", "takeover", "release", "fire", "open", "ledger", "restore",
+        "index",
+    }
+)  # fmt: skip
+"""Scripts that must run when the server's memory is full: they let work end, or keep bounds of their own (index).
+Accept is not among them."""
 
 
 def _read(name: str) -> str:

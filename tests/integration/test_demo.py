@@ -15,13 +15,14 @@ ROWS = [
     ("晚饭吃什么", "silenced (no_signal)"),
     ("少说点", "silenced (cooldown.entered)"),
     ("在吗", "silenced (cooldown.active)"),
-    ("what does this mean?", "answered (rule.addressed)", "what you quoted could not be read"),
+    ("what does this mean?", "answered (rule.addressed)", "the quote could not be read"),
     ("a task of another application", "dead (poison)"),
     ("book a table for two", "dead (harness-refused) → answered (private)", "You asked: book a table for two"),
 ]
 
 
 def test_the_demo_tells_its_story_and_leaves_nothing_running(tmp_path: Path) -> None:
+    (tmp_path / "millstream.toml").write_text("a real configuration does not change the story, not even a wrong one")
     below: set[int] = set()
     with running(tmp_path, "demo") as demo:
 
@@ -41,11 +42,3 @@ def test_the_demo_tells_its_story_and_leaves_nothing_running(tmp_path: Path) -> 
             rest = rest[rest.index(text) :]
     assert "nothing is left running" in said
     assert "millstream up" in said
-
-
-def test_a_real_configuration_does_not_change_the_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "millstream.toml").write_text("this is no TOML")
-    monkeypatch.setenv("PATH_THAT_NOBODY_READS", "1")
-    with running(tmp_path, "demo") as demo:
-        eventually(lambda: demo.process.poll() is not None, "the demo has ended", within_s=120)
-        assert demo.process.returncode == 0, demo.said()

@@ -178,7 +178,8 @@ class Core:
     def wake(self, *stages: Stage) -> int:
         """Take every wake-up of these stages (default: all) off Celery's lists and run it, until there is none."""
         total = 0
-        while found := [(s, raw) for s in stages or STAGES if (raw := self.ctx.client.rpop(self.ctx.keys.wake(s)))]:
+        wanted: tuple[Stage, ...] = stages or STAGES
+        while found := [(s, raw) for s in wanted if (raw := self.ctx.client.rpop(self.ctx.keys.wake(s)))]:
             for stage, raw in found:
                 self.run(stage, wake_name(raw))
                 total += 1

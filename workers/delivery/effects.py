@@ -2,7 +2,8 @@
 
 from shared import metrics
 from shared.beats import Hold
-from shared.channels.port import Delivery, Part, Target
+from shared.channels.port import Channel, Delivery, Part, Target
+from shared.index import IndexEntry, OutboundIndex
 from shared.outcome import Dead, Finish, Outcome, Retry
 from shared.settings import AccountSettings
 from shared.switches import audit_fields
@@ -47,7 +48,7 @@ async def _part(
     channel = channel_of(account)
     rates = send_rates(ctx, account, target.chat_id, channel.limits)
     try:
-        with account_call(ctx, account, f"send:{seen.id}", rates):
+        with account_call(ctx, account, hold.name, rates):
             verdict = _ledger(ctx, seen, hold, number, "intent")
             if verdict == "lost":
                 return None if hold.lost else Retry("lease-lost", 0, counts=False)
@@ -57,6 +58,7 @@ async def _part(
             ctx.probe.point("send")
             switches = ctx.switches.read().sending
             nonce = f"{seen.id}-{number}"
+            began_ms = ctx.now_ms()
             try:
                 work = channel.send(target, part, nonce, account, ctx.api(account), switches)
                 delivery = await ctx.clock.wait_for(work, SEND_S)
@@ -70,7 +72,17 @@ async def _part(
         metrics.channel_rate_limited.labels(account.channel).inc()
     if delivery.state == "sent":
         metrics.end_to_end.labels(account.channel).observe(max(ctx.now_ms() - int(seen.get("at")), 0) / 1000)
+        entry = IndexEntry(target.chat_id, part.text, began_ms, ctx.now_ms(), delivery.ids)
+        _keep(ctx, account, channel, nonce, entry)
     return after(delivery)
+
+
+def _keep(ctx: Context, account: AccountSettings, channel: Channel, nonce: str, entry: IndexEntry) -> None:
+    """Keep what was sent for later quotes, where the channel has an index and the account's policy reads it. What has
+    no text could tell a quote nothing."""
+    if channel.limits.keeps_index and account.quote_policy == "recover" and entry.text:
+        ctx.probe.point("index.write")
+        OutboundIndex(ctx.scripts, account.id, ctx.settings.index).keep(entry, ctx.now_ms(), nonce)
 
 
 def _ledger(ctx: Context, seen: Seen, hold: Hold, number: int, op: str, delivery: Delivery | None = None) -> str:

@@ -7,6 +7,7 @@ from shared.beats import Hold
 from shared.envelope import Envelope
 from shared.errors import Transient
 from shared.frozen import FrozenMismatch, FrozenTurn
+from shared.index import IndexEntry, OutboundIndex
 from shared.logging import quoted_id_hash
 from shared.message import ReplyReference
 from shared.outcome import Dead, Finish, Forward, Outcome, Retry
@@ -15,11 +16,11 @@ from shared.settings import AccountSettings
 from workers import outbound
 from workers.apply import Seen, outcome_move, read_envelope
 from workers.bulkhead import Full, account_call
-from workers.context import Context, target_of
+from workers.context import Context, channel_of, target_of
 from workers.freezing import context_of, freeze, ready
 from workers.moves import Move
 from workers.quotes import facts
-from workers.quotes.policy import outcome
+from workers.quotes.policy import ids_of, outcome
 
 log = structlog.get_logger()
 
@@ -42,7 +43,7 @@ async def _move(ctx: Context, seen: Seen, envelope: Envelope) -> Move:
     if stored is not None:
         return _frozen_before(ctx, seen, stored)
     try:
-        with account_call(ctx, account, f"quotes:{seen.id}"):
+        with account_call(ctx, account, f"quotes:{seen.id}"):  # named as its claim
             evidence = await facts.read(ctx, envelope, account, seen.get("lane"), seen.get("role"))
     except Full as wait:
         return outcome_move(ctx, "quotes", seen, Retry("rate-limited", wait.after_s, counts=False))
@@ -63,12 +64,30 @@ async def _move(ctx: Context, seen: Seen, envelope: Envelope) -> Move:
             )
         )  # fmt: skip
     if isinstance(result, Forward):
+        _keep(ctx, seen, envelope, account, reference)
         freeze(
             ctx, seen, envelope, seen.get("role"), account, move,
             reference=reference, context=context_of(ctx, message),
             verified="fetched" if evidence.fetched else "signature",
         )  # fmt: skip
     return move
+
+
+def _keep(
+    ctx: Context, seen: Seen, envelope: Envelope, account: AccountSettings, reference: ReplyReference | None
+) -> None:
+    """Write what the history told back into the outbound index, with the ids and the time by which the platform named
+    it: the next quote of it is found there."""
+    quoted = envelope.message.reply_to
+    wanted = None if quoted is None else quoted.lookup
+    if reference is None or reference.source != "history" or not reference.content or wanted is None:
+        return
+    if wanted.quoted_at_ms is None or not channel_of(account).limits.looks_back:
+        return
+    at_ms = wanted.quoted_at_ms
+    entry = IndexEntry(envelope.message.chat_id, reference.content, at_ms, at_ms, ids_of(wanted))
+    ctx.probe.point("index.write")
+    OutboundIndex(ctx.scripts, account.id, ctx.settings.index).keep(entry, ctx.now_ms(), seen.id)
 
 
 def _frozen_before(ctx: Context, seen: Seen, stored: str) -> Move:

@@ -1,4 +1,4 @@
-"""What the quotes stage reads: the platform, the bound session's history, and whether access still holds."""
+"""What the quotes stage reads: the platform, the outbound index, the bound session's history, and access as it is."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,11 @@ from shared.admission import admits, role_of
 from shared.envelope import Envelope
 from shared.errors import EffectUnknown, Malformed, Refused, Transient
 from shared.harness.port import HarnessRefused, HistoryLine
+from shared.index import OutboundIndex
 from shared.message import Message, ReplyReference
 from shared.settings import AccountSettings
 from workers.context import Context, channel_of, routed
-from workers.quotes.policy import found_in_history, next_step, read_on, unresolved
+from workers.quotes.policy import after_index, found_in_history, ids_of, next_step, read_on, restored, unresolved
 
 LOOKUP_S = 5.0
 """A platform lookup has 5 s (behaviour.md, section 3, Errors)."""
@@ -34,7 +35,7 @@ async def read(ctx: Context, envelope: Envelope, account: AccountSettings, lane:
         case "history" if reference is not None:
             reference = await _looked_back(ctx, message, reference, lane, role, account)
         case "index" if reference is not None:
-            reference = unresolved(reference)
+            reference = await _from_index(ctx, message, reference, lane, role, account)
         case _:
             pass
     fetched = account.verify_source and message.channel in ("slack", "feishu", "discord")
@@ -66,6 +67,24 @@ async def _looked_up(
         return unresolved(reference)
 
 
+async def _from_index(
+    ctx: Context, message: Message, reference: ReplyReference, lane: str, role: str, account: AccountSettings
+) -> ReplyReference:
+    wanted = reference.lookup
+    if wanted is None:
+        return unresolved(reference)
+    ctx.probe.point("index.read")
+    index = OutboundIndex(ctx.scripts, account.id, ctx.settings.index)
+    found = index.find(message.chat_id, ids_of(wanted), wanted.quoted_at_ms, ctx.now_ms())
+    match after_index(found.hit, wanted.quoted_at_ms, looks_back=channel_of(account).limits.looks_back):
+        case "found":
+            return restored(reference, found.text, "index-id" if found.hit == "id" else "index-time")
+        case "history":
+            return await _looked_back(ctx, message, reference, lane, role, account)
+        case "unresolved":
+            return unresolved(reference)
+
+
 async def _looked_back(
     ctx: Context, message: Message, reference: ReplyReference, lane: str, role: str, account: AccountSettings
 ) -> ReplyReference:
@@ -79,7 +98,7 @@ async def _looked_back(
         text = None
     if text is None:
         return unresolved(reference)
-    return reference.model_copy(update={"lookup": None, "content": text, "source": "history"})
+    return restored(reference, text, "history")
 
 
 async def _search(

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from shared.harness.port import HistoryLine
-from shared.message import ReplyReference
+from shared.message import Lookup, Provenance, ReplyReference
 from shared.outcome import Finish, Forward, Outcome, Retry
 
 Policy: TypeAlias = Literal["recover", "evidence_only"]
 Step: TypeAlias = Literal["settled", "platform", "index", "history", "refuse"]
+IndexHit: TypeAlias = Literal["id", "time", "twice", "none"]
+"""What the outbound index says (`shared.index.Hit`)."""
 
 
 def next_step(reference: ReplyReference | None, policy: Policy) -> Step:
@@ -22,6 +24,21 @@ def next_step(reference: ReplyReference | None, policy: Policy) -> Step:
     if policy == "evidence_only":
         return "settled" if _explicit(reference) else "refuse"
     return reference.lookup.via if reference.lookup is not None else "settled"
+
+
+def ids_of(wanted: Lookup) -> tuple[str, ...]:
+    """The ids under which the quoted message is looked for in the index, in the channel's order of trust."""
+    return tuple(dict.fromkeys(id_ for id_ in (*wanted.keys, wanted.message_id) if id_))
+
+
+def after_index(
+    hit: IndexHit, quoted_at_ms: int | None, *, looks_back: bool
+) -> Literal["found", "history", "unresolved"]:
+    """What follows a look into the outbound index. An id that names two entries ends the search: whatever else was
+    found would be a guess. looks_back: the channel searches the history next, for which a quoted time is needed."""
+    if hit in ("id", "time"):
+        return "found"
+    return "history" if hit == "none" and looks_back and quoted_at_ms is not None else "unresolved"
 
 
 def outcome(reference: ReplyReference | None, policy: Policy, *, admitted: bool, verified: bool) -> Outcome:
@@ -39,8 +56,16 @@ def outcome(reference: ReplyReference | None, policy: Policy, *, admitted: bool,
 
 
 def unresolved(reference: ReplyReference) -> ReplyReference:
-    """The reference once nothing more can be asked: an honest mark instead of a lookup."""
-    return reference.model_copy(update={"lookup": None, "unavailable_reason": "not-delivered", "source": "none"})
+    """The reference once nothing more can be asked: an honest mark instead of a lookup. What the channel knew of the
+    quote's kind (unsupported) stays."""
+    reason = reference.unavailable_reason or "not-delivered"
+    return reference.model_copy(update={"lookup": None, "unavailable_reason": reason, "source": "none"})
+
+
+def restored(reference: ReplyReference, text: str, source: Provenance) -> ReplyReference:
+    """The reference with the text that was found, and where."""
+    found = {"lookup": None, "content": text, "unavailable_reason": None, "source": source}
+    return reference.model_copy(update=found)
 
 
 def found_in_history(lines: Sequence[HistoryLine], ended: bool, quoted_at_ms: int, window_ms: int) -> str | None:

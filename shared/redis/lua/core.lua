@@ -123,12 +123,12 @@ local function waiting(r, n)
   if call('HINCRBY', lane_key(r.lane), 'waiting', n) <= 0 then call('HDEL', lane_key(r.lane), 'waiting') end
 end
 
--- The end of an id: out of its place, its lane and its slots; then the lane's new head may go.
-local function finish(id, r, disposition, reason, stage)
+-- The end of an id: out of its place, its lane and its slots; then the lane's new head may go. `fields` are written too.
+local function finish(id, r, disposition, reason, stage, fields)
   local key, dead = rec(id), disposition == 'dead'
   local old = at(r.place, r)
   call('HSET', key, 'place', 'ended', 'step', tonumber(r.step) + 1, 'by', nonce, 'disposition', disposition,
-    'reason', reason, 'stage', stage, 'ended_at', now)
+    'reason', reason, 'stage', stage, 'ended_at', now, unpack(fields or {}))
   if not dead then
     call('HDEL', key, 'env', 'parts')
     call('PEXPIRE', key, r.silent and A.short_ms or A.keep_ms)

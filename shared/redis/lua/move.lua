@@ -69,17 +69,16 @@ local function apply(m, r)
       push('delivery', c.id)
     end
   end
-  if #fields > 0 then call('HSET', rec(m.id), unpack(fields)) end
   if m.drop and #m.drop > 0 then call('HDEL', rec(m.id), unpack(m.drop)) end
   for _, t in ipairs(m.timers or {}) do timer(unpack(t)) end
   if m.fields and m.fields.turn then waiting(r, 1) end
   if m.lane_state then call('HSET', lane_key(r.lane), 'state', m.lane_state) end
   if m.stop then stop(r.lane) end
   if m['end'] then
-    finish(m.id, r, m['end'][1], m['end'][2], m['end'][3])
+    finish(m.id, r, m['end'][1], m['end'][2], m['end'][3], fields)
   else
     local freed = r.place == 'running' and m.to ~= 'running' and r.harness
-    call('HSET', rec(m.id), 'place', m.to, 'step', tonumber(r.step) + 1, 'by', nonce, 'moved', now)
+    call('HSET', rec(m.id), 'place', m.to, 'step', tonumber(r.step) + 1, 'by', nonce, 'moved', now, unpack(fields))
     if m.fields and m.fields.ready_at then
       call('ZADD', lane_key(r.lane) .. ':ready', r.ticket, m.id)
       call('ZREM', lane_key(r.lane) .. ':pending', m.id)

@@ -38,10 +38,12 @@ for _, stage in ipairs({'judge', 'quotes', 'delivery'}) do
   out[#out + 1] = stage
   out[#out + 1] = n
 end
-local n, age = 0, oldest('dispatch')
+-- An empty list under work that may start means that wake-ups were lost, even while others keep the harness going: they
+-- are still counted as under way and would take the place of new ones for ever.
+local n, age, none = 0, oldest('dispatch'), call('EXISTS', P .. 'wake.dispatch') == 0
 for _, h in ipairs(A.harnesses) do
   if call('ZCARD', P .. 'at:dispatch:' .. h) > 0
-      and now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms
+      and (none or now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms)
       and free_slots(h) > 0 then
     call('HSET', P .. 'wakes', h, 0)
     wake_dispatch(h)

@@ -6,7 +6,8 @@ if v ~= A.seen then return {} end
 local ids, out = string.match(v, '^[^|]+|%d+|(.*)$'), {}
 call('HSET', P .. 'held', A.name, A.token .. '|0|' .. ids)
 for id in string.gmatch(ids, '[^,]+') do
-  local place = call('HGET', rec(id), 'place')
+  local place, account = unpack(call('HMGET', rec(id), 'place', 'account'))
+  if account then call('ZREM', P .. 'busy:' .. account, A.name) end -- its platform call is nobody's any more
   if place and place ~= 'ended' then
     call('HINCRBY', rec(id), 'takeovers', 1)
     out[#out + 1] = id

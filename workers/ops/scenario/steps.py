@@ -10,6 +10,7 @@ from ingest.app import make_app
 from shared import metrics
 from shared.channels import channel
 from shared.frozen import FrozenTurn
+from shared.index import IndexEntry, OutboundIndex
 from shared.message import Message, lane_of
 from shared.outcome import Stage
 from workers.deadletters import store
@@ -217,7 +218,7 @@ class Steps:
         result.order = [self._text_of(i) for i in world.probe.firsts]
         result.registered = self._registered(logs)
         result.gate = self._gate(step)
-        result.index_size = {account.id: 0 for account in world.settings.accounts}
+        result.index_size = {a.id: self._index(a.id).size(world.clock.now_ms()) for a in world.settings.accounts}
         result.audit = self._audit()
         result.dead = self._dead()
         result.warnings = sum(line["level"] == "warning" and line["event"] != "stage_done" for line in self._lines)
@@ -276,6 +277,12 @@ class Steps:
             lane = lane_of(given.account, given.chat, given.thread, None)
             world.sessions.bind(lane, session, world.clock.now_ms())
             world.harness.remember(session, given.lines)
+        for number, given in enumerate(self._scenario.given.index):
+            entry = IndexEntry(given.scope, given.text, given.sent_at_ms, given.completed_at_ms, given.ids)
+            self._index(given.account).add(entry, world.clock.now_ms(), f"given-{number}")
+
+    def _index(self, account: str) -> OutboundIndex:
+        return OutboundIndex(self._world.process.scripts, account, self._world.ctx.settings.index)
 
 
 class _Recording:

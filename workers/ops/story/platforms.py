@@ -80,7 +80,7 @@ class Platforms:
         elif quote.get("content"):
             reply = f"You asked about “{quote['content']}”: {text}"
         else:
-            reply = f"You asked: {text} (what you quoted could not be read)"
+            reply = f"You asked: {text} (the quote could not be read)"
         return 200, {"parts": [{"type": "text", "text": reply}]}
 
 
