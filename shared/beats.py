@@ -58,16 +58,19 @@ LEAN_SHARE = 0.8
 class ServerWatch:
     """Notices that the server restarted or failed over: it may have lost its last second (design, Rollback).
 
-    `quiet` is true for `quiet_s` after that: no effect may start, while holders write their claims again.
+    `quiet` is true for `quiet_s` after that: no effect may start, while holders write their claims again. Who noticed
+    it writes it down under `key`, with the time, so that a process that starts meanwhile is quiet as well.
     """
 
-    def __init__(self, client: Redis, clock: Clock, quiet_s: float) -> None:
+    def __init__(self, client: Redis, clock: Clock, quiet_s: float, key: str = "") -> None:
         self._client = client
         self._clock = clock
         self._quiet_s = quiet_s
+        self._key = key
         self._lean = False
+        self._sure = True
         self._seen = self._identity()
-        self._until = 0.0
+        self._until = clock.monotonic() + self._remaining_s(self._seen) if key else float("-inf")
 
     def _identity(self) -> str:
         try:
@@ -78,16 +81,33 @@ class ServerWatch:
         self._lean = bool(limit) and int(info["used_memory"]) > limit * LEAN_SHARE
         return f"{info.get('run_id')}/{info.get('master_replid')}"
 
+    def _remaining_s(self, identity: str) -> float:
+        """How long it is still quiet, by what is written down; what is new is written down."""
+        now_ms = self._clock.now_ms()
+        known, _, since = str(self._client.get(self._key) or "").partition("|")
+        if known == identity:
+            return self._quiet_s - (now_ms - int(since)) / 1000
+        self._client.set(self._key, f"{identity}|{now_ms if known else 0}")
+        return self._quiet_s if known else 0.0
+
     def changed(self) -> bool:
         """Ask; True from a change until the quiet time is over. Raises redis errors."""
-        now, identity = self._clock.monotonic(), self._identity()
-        if identity != self._seen:
-            self._seen, self._until = identity, now + self._quiet_s
+        now = self._clock.monotonic()
+        try:
+            identity = self._identity()
+            if identity != self._seen:
+                if self._key:
+                    self._remaining_s(identity)
+                self._seen, self._until = identity, now + self._quiet_s
+        except (redis_errors.RedisError, OSError):
+            self._sure = False
+            raise
+        self._sure = True
         return now < self._until
 
     def quiet(self) -> bool:
-        """True while no effect may start."""
-        return self._clock.monotonic() < self._until
+        """True while no effect may start: after a change, and as long as the server could not be asked."""
+        return not self._sure or self._clock.monotonic() < self._until
 
     def lean(self) -> bool:
         """True while the server's memory is so full that decisions and logs are not kept."""

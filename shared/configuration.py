@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from redis import exceptions as redis_errors
 
@@ -41,7 +41,9 @@ class Versions:
 
     def apply(self, settings: Settings, who: str, now_ms: int) -> int:
         """Make `settings` the version in force; the same text again makes no new version. Returns its number."""
-        data = shared_part(settings)
+        return self._put(shared_part(settings), who, now_ms)
+
+    def _put(self, data: dict[str, Any], who: str, now_ms: int) -> int:
         digest = _digest(data)
         rows = self.history()
         if rows and rows[0]["sha"] == digest:
@@ -61,14 +63,24 @@ class Versions:
 
     def rollback(self, version: int, who: str, now_ms: int) -> int:
         """Apply an old version again, as a new one. Raises ConfigurationError when it is not there."""
-        return self.apply(self.get(version), who, now_ms)
+        self.get(version)
+        return self._put(self._stored(version), who, now_ms)
 
     def get(self, version: int) -> Settings:
         """One version, validated. Raises ConfigurationError."""
+        return with_shared_part(self._process, self._stored(version))
+
+    def _stored(self, version: int) -> dict[str, Any]:
         text = self._client.get(self._keys.config(version))
         if text is None:
             raise ConfigurationError([f"version {version} is not kept; `millstream config show` lists those that are"])
-        return with_shared_part(self._process, json.loads(text))
+        try:
+            data = json.loads(text)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise ConfigurationError([f"version {version} is no configuration: apply another one"])
+        return cast("dict[str, Any]", data)
 
     def current(self) -> Current:
         """The version in force; before the first one, the process's own file as version 0."""
@@ -84,9 +96,9 @@ class Follower:
     """What a process believes to be in force; `refresh` is called every second. An invalid or missing version leaves
     the last good one."""
 
-    def __init__(self, versions: Versions, now_ms: int) -> None:
+    def __init__(self, versions: Versions, now_ms: int, *, starting: bool = True) -> None:
         self._versions = versions
-        self.current = versions.start(now_ms)
+        self.current = versions.start(now_ms) if starting else versions.current()
 
     @property
     def settings(self) -> Settings:

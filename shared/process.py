@@ -15,7 +15,7 @@ from shared.configuration import Follower, Versions
 from shared.errors import Refused
 from shared.redis.client import Redis, connect, server_time_ms
 from shared.redis.keys import Keys
-from shared.redis.scripts import Scripts
+from shared.redis.scripts import LATE_MS, Scripts
 from shared.settings import Settings
 from shared.switches import SwitchBoard
 
@@ -43,23 +43,30 @@ class Process:
     log_key: bytes
 
 
-def build(settings: Settings, *, clock: Clock | None = None, client: Redis | None = None) -> Process:
+def build(
+    settings: Settings, *, clock: Clock | None = None, client: Redis | None = None, starting: bool = True
+) -> Process:
     """Reach the server and set everything up. Raises `shared.errors.Refused` with what to do when the number of
-    partitions differs from the one in Redis, and redis errors when the server cannot be reached."""
+    partitions differs from the one in Redis, and redis errors when the server cannot be reached.
+
+    starting: False for one who only looks (a command): nothing is written, and the own file makes no new version.
+    """
     redis = client if client is not None else connect(settings.redis.url)
     keys = Keys(settings.redis.prefix)
-    scripts = Scripts(redis, keys.prefix, shebang=knows_flags(redis))
+    scripts = Scripts(redis, keys.prefix, shebang=knows_flags(redis), late_ms=0 if clock else LATE_MS)
     used = clock or ServerClock(lambda: server_time_ms(redis))
-    partitions = _fixed_partitions(redis, keys, settings.pipeline.partitions)
+    partitions = _fixed_partitions(redis, keys, settings.pipeline.partitions) if starting else 0
     versions = Versions(redis, keys, settings)
     now = used.now_ms()
-    follower = Follower(versions, now)
+    follower = Follower(versions, now, starting=starting)
     switches = SwitchBoard(redis, keys)
-    switches.first_values(settings, now)
-    server = ServerWatch(redis, used, settings.pipeline.lease_s)
+    if starting:
+        switches.first_values(settings, now)
+        redis.set(keys.log_key, secrets.token_hex(32), nx=True)
+    server = ServerWatch(redis, used, settings.pipeline.lease_s, keys.run_id if starting else "")
     beats = Beats(scripts, used, server)
-    redis.set(keys.log_key, secrets.token_hex(32), nx=True)
-    log_key = bytes.fromhex(redis.get(keys.log_key))
+    partitions = partitions or int(redis.get(keys.partitions) or 0)
+    log_key = bytes.fromhex(redis.get(keys.log_key) or "")
     access = Access(redis, keys)
     return Process(redis, keys, scripts, used, versions, follower, switches, access, server, beats, partitions, log_key)
 

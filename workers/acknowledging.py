@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
+from redis import exceptions as redis_errors
+
 from shared.channels.port import AckState, Target
 from shared.errors import EffectUnknown, Malformed, Refused, Transient
 from shared.settings import AccountSettings
@@ -37,8 +39,9 @@ async def _show(ctx: Context, account: AccountSettings, target: Target) -> None:
 
 
 async def _once(ctx: Context, account: AccountSettings, target: Target, state: AckState) -> None:
-    switches = ctx.switches.read()
-    if switches.paused or switches.sending.refuses(account.channel) is not None:
-        return
-    with suppress(Transient, EffectUnknown, Refused, Malformed, TimeoutError):
+    # Neither the server nor the platform may cost the turn its answer: the sign comes again in a few seconds.
+    with suppress(redis_errors.RedisError, OSError, Transient, EffectUnknown, Refused, Malformed):
+        switches = ctx.switches.read()
+        if switches.paused or switches.sending.refuses(account.channel) is not None:
+            return
         await channel_of(account).acknowledge(target, state, account, ctx.api(account), switches.sending)

@@ -1,11 +1,14 @@
 """Applying moves: the one call of `move.lua`, its verdicts, and what is counted and logged once a move stands."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
+from redis import exceptions as redis_errors
 
 from shared import metrics
+from shared.beats import Hold
 from shared.envelope import Envelope, NewerVersion, Unreadable
 from shared.outcome import Dead, Finish, Forward, Outcome, Park, Retry, Stage
 from shared.retry import next_retry_at
@@ -47,10 +50,29 @@ class Seen:
         return self.fields.get(name, "")
 
 
+AGAIN_S = 0.5
+"""Seconds between two tries to write a result down while the server does not answer."""
+
+T = TypeVar("T")
+
+
+async def insisted(ctx: Context, hold: Hold, write: Callable[[], T]) -> T:
+    """Write down what has happened outside already, again and again while the server does not answer and the hold is
+    not lost; then raises redis errors. `write` must be the same call each time, its nonce included."""
+    while True:
+        try:
+            return write()
+        except (redis_errors.ConnectionError, redis_errors.TimeoutError):
+            if hold.lost:
+                raise
+            await ctx.clock.sleep(AGAIN_S)
+
+
 def apply(
-    ctx: Context, moves: Sequence[Move], *, holder: str = "", token: str = "", release: bool = False
+    ctx: Context, moves: Sequence[Move], *, holder: str = "", token: str = "", release: bool = False, nonce: str = ""
 ) -> list[str]:
-    """Apply moves in one script. Returns a verdict a move, or `lost` for all when the claim is gone."""
+    """Apply moves in one script. Returns a verdict a move, or `lost` for all when the claim is gone. `nonce`: of a call
+    that may have to be repeated."""
     settings = ctx.settings
     verdicts: list[str] = ctx.scripts.call(
         "move",
@@ -58,6 +80,7 @@ def apply(
         holder=holder,
         token=token,
         release=release,
+        nonce=nonce,
         moves=[m.as_argument() for m in moves],
         **lanes(settings),
         **retention(settings),
@@ -88,7 +111,8 @@ def outcome_move(
         case Retry(reason, after_s, counts):
             attempt = seen.attempt + counts
             if attempt >= ctx.settings.pipeline.retry.attempts and counts:
-                return outcome_move(ctx, stage, seen, Dead("attempts-exhausted", reason), evidence=evidence)
+                tried = Seen(seen.id, {**seen.fields, "attempt": str(attempt)})
+                return outcome_move(ctx, stage, tried, Dead("attempts-exhausted", reason), evidence=evidence)
             move.to = "due"
             move.score = next_retry_at(now, max(attempt, 1), ctx.settings.pipeline.retry, _rng(ctx), after_s)
             move.fields |= {"attempt": attempt, "back": back or stage}

@@ -1,5 +1,6 @@
 """Bulkheads: an account makes a bounded number of platform calls at once, at its platform's rate, over all workers."""
 
+import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -54,11 +55,8 @@ def account_call(
 def send_rates(ctx: Context, account: AccountSettings, chat_id: str, limits: Limits) -> list[tuple[str, int, int]]:
     """The two rates of a send, as (key, milliseconds between two, milliseconds of burst)."""
     rows = ((f"chat:{chat_id}", limits.per_chat), ("account", limits.per_account))
-    return [
-        (
-            ctx.keys.rate(account.id, what),
-            round(seconds * 1000 / messages),
-            round(seconds * 1000 * (messages - 1) / messages),
-        )
-        for what, (messages, seconds) in rows
-    ]
+    rates: list[tuple[str, int, int]] = []
+    for what, (messages, seconds) in rows:
+        interval_ms = math.ceil(seconds * 1000 / messages)  # rounded up: never faster than the platform allows
+        rates.append((ctx.keys.rate(account.id, what), interval_ms, interval_ms * (messages - 1)))
+    return rates

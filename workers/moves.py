@@ -46,8 +46,9 @@ class Move:
     end: tuple[str, str, str] | None = None
 
     def as_argument(self) -> dict[str, Any]:
-        """The form that move.lua reads; what is empty is left out."""
-        return {k: v for k, v in asdict(self).items() if v not in (None, "", [], {}, False) or k == "step"}
+        """The form that move.lua reads; what is empty is left out, and so is a field that is dropped."""
+        data = asdict(self) | {"fields": {k: v for k, v in self.fields.items() if k not in self.drop}}
+        return {k: v for k, v in data.items() if v not in (None, "", [], {}, False) or k == "step"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,13 @@ class Row:
         return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
     def repeats(self, lines: str) -> bool:
-        """True when the newest line tells the same of the same stage."""
+        """True when the newest line tells the same of the same stage and try: a wait, not another try that failed."""
         newest = lines.removesuffix("\n").rpartition("\n")[2]
         if not newest:
             return False
         before: dict[str, Any] = json.loads(newest)
-        return (before["stage"], before["outcome"], before["reason"]) == (self.stage, self.outcome, self.reason)
+        told = (before["stage"], before["outcome"], before["reason"], before.get("attempt", 0))
+        return told == (self.stage, self.outcome, self.reason, self.attempt)
 
 
 END_MARK_MS = 3_600_000

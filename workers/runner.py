@@ -15,7 +15,7 @@ from shared.beats import Hold
 from shared.envelope import Envelope
 from shared.outcome import Dead, Stage
 from shared.redis.scripts import pairs
-from workers.apply import Seen, apply, note, outcome_move, read_envelope
+from workers.apply import Seen, apply, insisted, note, outcome_move, read_envelope
 from workers.context import Context
 from workers.moves import Move, lanes
 from workers.pipeline import BATCH, BY_NAME
@@ -144,7 +144,7 @@ class Runner:
         with ctx.beats.holding(name, token, length_s, spec.limit_s, id_) as hold:
             seen = Seen(id_, pairs(reply[1]))
             self._waited(stage, seen)
-            self._finish(stage, name, hold, await plan(ctx, seen, hold))
+            await self._finish(stage, name, hold, await plan(ctx, seen, hold))
 
     async def _turn(self, harness: str) -> None:
         ctx, settings = self._ctx, self._ctx.settings
@@ -161,7 +161,7 @@ class Runner:
         ):
             ctx.probe.point("turn.first" if first else "turn.again", id_)
             ctx.probe.point("dispatch.after_start")
-            self._finish(
+            await self._finish(
                 "dispatch", name, hold, await self._plans.turns(ctx, Seen(id_, pairs(raw)), hold, harness, probing)
             )
 
@@ -171,15 +171,17 @@ class Runner:
         for seen in batch:
             metrics.queue_wait.labels(stage).observe(max(now - int(seen.get("moved") or now), 0) / 1000)
 
-    def _finish(self, stage: Stage, name: str, hold: Hold, planned: list[tuple[Seen, Move]]) -> None:
+    async def _finish(self, stage: Stage, name: str, hold: Hold, planned: list[tuple[Seen, Move]]) -> None:
         """Apply the moves of a single claim and give the claim back."""
         ctx = self._ctx
         if hold.lost:
             log.warning("claim_lost", stage=stage)
             return
         ctx.probe.point(f"{stage}.before_apply")
-        moves = [move for _, move in planned]
-        verdicts = apply(ctx, moves, holder=name, token=hold.token, release=True)
+        moves, nonce = [move for _, move in planned], ctx.token()
+        verdicts = await insisted(
+            ctx, hold, lambda: apply(ctx, moves, holder=name, token=hold.token, release=True, nonce=nonce)
+        )
         for (seen, move), verdict in zip(planned, verdicts, strict=True):
             if verdict.startswith("failed"):
                 log.error("move_failed", stage=stage, envelope=seen.id, why=verdict[7:200])

@@ -172,7 +172,7 @@ class Keys:
 
     @property
     def run_id(self) -> str:
-        """String: the run id of the server that was last seen, to notice a restart or failover."""
+        """String: run and replication id of the server that was last seen, and since when, to notice a restart."""
         return f"{self.prefix}run_id"
 
     @property

@@ -18,7 +18,7 @@ from shared.redis.client import Redis
 AT_THE_LIMIT: Final = frozenset(
     {
         "claim", "take", "start", "move", "renew", "hold", "takeover", "release", "fire", "open", "ledger", "restore",
-        "index",
+        "admit", "repush", "index",
     }
 )  # fmt: skip
 """Scripts that must run when the server's memory is full: they let work end, or keep bounds of their own (index).
@@ -29,17 +29,23 @@ def _read(name: str) -> str:
     return resources.files("shared.redis").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
 
 
-class Scripts:
-    """The scripts of one prefix on one server. `shebang` False: the server knows no script flags (fakeredis)."""
+LATE_MS: Final = 60_000
+"""A claim, start or intent that the server carries out so much later has lost its caller: a call is repeated at most
+`REPEATS` times, each waiting 10 s for its answer (`shared.redis.client`), and every repetition is the same call."""
 
-    def __init__(self, client: Redis, prefix: str, *, shebang: bool = True) -> None:
+
+class Scripts:
+    """The scripts of one prefix on one server. `shebang` False: the server knows no script flags (fakeredis).
+    `late_ms`: see LATE_MS; 0 where `now_ms` is not the server's time."""
+
+    def __init__(self, client: Redis, prefix: str, *, shebang: bool = True, late_ms: int = LATE_MS) -> None:
         self._client = client
         self._prefix = prefix
         self._shebang = shebang
         self._sources: dict[str, tuple[str, str]] = {}
         texts = {s: wakeups.template(s, wakeups.queue_name(s), wakeups.task_name(s)) for s in STAGES}
         rows = "\n".join(f"{stage} = [==[{text}]==]," for stage, text in texts.items())
-        self._head = f"local P = '{prefix}'\nlocal WAKE = {{\n{rows}\n}}\n{_read('core')}\n"
+        self._head = f"local P = '{prefix}'\nlocal LATE_MS = {late_ms}\nlocal WAKE = {{\n{rows}\n}}\n{_read('core')}\n"
 
     def source(self, name: str) -> tuple[str, str]:
         """The whole text of a script and its SHA-1."""

@@ -111,3 +111,14 @@ def _out_of_order(what: str, ids: Sequence[str], tickets: dict[str, int], world:
 def conserved(world: World) -> None:
     """Nothing is left anywhere."""
     assert world.left() == {}, world.left()
+
+
+def every_message(world: World) -> dict[str, list[str]]:
+    """All records of messages that the server has, acknowledged or not, by the key under which they were frozen."""
+    client, prefix = world.process.client, world.process.keys.record("")
+    found: dict[str, list[str]] = {}
+    for key in client.scan_iter(f"{prefix}*", count=1000):
+        kind, frozen = client.hmget(key, "kind", "fkey")
+        if kind == "msg":
+            found.setdefault(frozen, []).append(key[len(prefix) :])
+    return found

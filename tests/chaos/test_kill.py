@@ -19,7 +19,7 @@ from tests.platforms.emulator import running
 MESSAGES = 2_000
 PEOPLE = 50
 KILLS = 32
-IN_FLIGHT = 150
+IN_FLIGHT = 400
 SEED = int(os.environ.get("MILLSTREAM_SEED", "1"))
 
 

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from ingest.process import run_ingest
 from shared.logging import configure
 from shared.settings import from_mapping
 from workers.keeper.process import run_keeper
-from workers.probe import Silent
 from workers.process import run_worker
 
 OURS = "MILLSTREAM_"
@@ -60,8 +60,10 @@ def run(stage: str, config: str, fault: str = "", nth: int = 1) -> int:
         ready()
         return run_keeper(settings)
     signals.worker_ready.connect(ready, weak=False)
-    probe = KillingProbe(fault, nth) if fault else Silent()
-    return run_worker(settings, stage, probe=probe)  # type: ignore[arg-type]
+    if fault:
+        # One thread: what it dies with is exactly one thing.
+        return run_worker(settings, stage, concurrency=1, probe=KillingProbe(fault, nth))  # type: ignore[arg-type]
+    return run_worker(settings, stage)  # type: ignore[arg-type]
 
 
 def _fork(order: dict[str, Any]) -> int:
@@ -97,11 +99,9 @@ def serve() -> None:
         children.append(_fork(json.loads(line)))
         print(children[-1], flush=True)
     for pid in children:
-        try:
-            if os.getsid(pid) == pid:  # gone, or not ours any more
+        with suppress(ChildProcessError):  # gone already; its number may be somebody else's by now
+            if os.waitpid(pid, os.WNOHANG) == (0, 0):
                 os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def main() -> int:

@@ -90,7 +90,10 @@ def test_up_keeps_what_it_had_over_a_restart(tmp_path: Path, port: int, callback
         up.says("everything runs")
         assert say(port, 1) == 200
         eventually(lambda: dispositions() == ["answered", "duplicate"], "the second copy is a duplicate")
-    assert callback.texts() == ["hello"]
+        assert callback.texts() == ["hello"]
+        assert say(port, 2) == 200
+        # A server that crashed makes everybody wait for lease_s (30); one that was ended in order does not.
+        callback.wait_for(lambda: callback.texts() == ["hello", "hello"], timeout_s=20)
 
 
 def test_up_leaves_nothing_behind_when_it_is_killed(tmp_path: Path, port: int) -> None:

@@ -1,6 +1,7 @@
 """A whole Millstream of real processes on loopback: a server, workers, keeper, ingest; and what became of it all."""
 
 import asyncio
+import atexit
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -209,25 +211,29 @@ def server(folder: Path, durable: bool = False, kinds: Sequence[Kind] = KINDS) -
 def world(folder: Path, on: Embedded, **tables: Any) -> Generator[World]:
     """A world with the given tables of the configuration, quick in everything that waits for a dead worker."""
     data = {"log": {"level": "warning", "format": "json"}, "metrics": {"port": free_port()}, **tables}
-    data["redis"] = {"url": on.url}
+    data["redis"] = {"prefix": f"{folder.name}:", "url": on.url}  # worlds may share a server
     data["pipeline"] = {"lease_s": 3, "claim_s": 2, "reconcile_s": 1, **tables.get("pipeline", {})}
     settings = from_mapping(data)
     (folder / "config.json").write_text(json.dumps(data))
-    with (folder / "nursery.log").open("w") as errors:
-        nursery = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.worker", "serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            cwd=ROOT,
-            start_new_session=True,
-        )
-        made = World(folder, settings, on, build(settings), nursery)
-        try:
-            yield made
-        finally:
-            for child in made.living():
-                child.kill()
-            nursery.communicate(timeout=20)
-            made.process.client.close()
+    made = World(folder, settings, on, build(settings), nursery())
+    try:
+        yield made
+    finally:
+        for child in made.living():
+            child.kill()
+        made.process.client.close()
+
+
+@cache
+def nursery() -> subprocess.Popen[str]:
+    """The program that all worlds of this test process fork their children from. It ends with this process."""
+    made = subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos.worker", "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    atexit.register(made.communicate, timeout=20)
+    return made

@@ -54,11 +54,7 @@ class Told:
     def __init__(self, *script: Exception | Answer | Callable[[], None], idempotent: bool = False) -> None:
         self.script = list(script)
         self.turns: list[Turn] = []
-        self._idempotent = idempotent
-
-    @property
-    def idempotent(self) -> bool:
-        return self._idempotent
+        self.idempotent = idempotent
 
     async def ask(self, turn: Turn, on_event: Callable[[TurnEvent], None]) -> Answer:
         self.turns.append(turn)

@@ -38,12 +38,14 @@ def find(ctx: Context, stage: str = "", reason: str = "", channel: str = "", acc
     """Letters that fit, oldest first."""
     found: list[Letter] = []
     for name in (stage,) if stage else (*STAGES, RAW):
-        ids = ctx.client.zrange(ctx.keys.letters(name), 0, PAGE - 1)
-        with ctx.client.pipeline(transaction=False) as pipe:
-            for id_ in ids:
-                pipe.hgetall(ctx.keys.letter(id_))
-            hashes = pipe.execute()
-        found += [Letter.from_hash(i, h) for i, h in zip(ids, hashes, strict=True) if h]
+        start = 0
+        while ids := ctx.client.zrange(ctx.keys.letters(name), start, start + PAGE - 1):
+            with ctx.client.pipeline(transaction=False) as pipe:
+                for id_ in ids:
+                    pipe.hgetall(ctx.keys.letter(id_))
+                hashes = pipe.execute()
+            found += [Letter.from_hash(i, h) for i, h in zip(ids, hashes, strict=True) if h]
+            start += PAGE
     fitting = [letter for letter in found if letter.fits(stage, reason, channel, account)]
     return sorted(fitting, key=lambda letter: (letter.dead_at, letter.id))
 
@@ -61,7 +63,8 @@ def replay(ctx: Context, letter: Letter, who: str, *, again: bool = False) -> st
     """
     refusal = why_not(letter, again=again, max_replays=ctx.settings.dead_letters.max_replays)
     if refusal is not None:
-        metrics.replays.labels(letter.stage, "refused").inc()
+        if letter.stage in STAGES:
+            metrics.replays.labels(letter.stage, "refused").inc()
         return refusal
     ledger: dict[str, str] = ctx.client.hgetall(ctx.keys.ledger(letter.out)) if letter.out else {}
     reset = [part for part, value in ledger.items() if value.split("|", 1)[0] != "sent"]

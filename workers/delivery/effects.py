@@ -8,7 +8,7 @@ from shared.outcome import Dead, Finish, Outcome, Retry
 from shared.settings import AccountSettings
 from shared.switches import audit_fields
 from workers import outbound
-from workers.apply import Seen, outcome_move
+from workers.apply import Seen, insisted, outcome_move
 from workers.bulkhead import Full, account_call, send_rates
 from workers.context import Context, channel_of
 from workers.delivery import facts
@@ -65,9 +65,9 @@ async def _part(
             except TimeoutError:
                 delivery = Delivery("unknown", reason="timeout")
             ctx.probe.point("delivery.after_send")
+            await insisted(ctx, hold, lambda: _ledger(ctx, seen, hold, number, "result", delivery))
     except Full as wait:
         return Retry("rate-limited", wait.after_s, counts=False)
-    _ledger(ctx, seen, hold, number, "result", delivery)
     if delivery.retry_after_s is not None:
         metrics.channel_rate_limited.labels(account.channel).inc()
     if delivery.state == "sent":

@@ -1,6 +1,8 @@
 """What the keeper reads for its gauges."""
 
 from shared import metrics
+from shared.channels import BUILT, channel
+from shared.index import OutboundIndex
 from shared.outcome import STAGES, WAITS, Stage
 from shared.redis import wakeups
 from workers.context import Context
@@ -35,6 +37,10 @@ def gauges(ctx: Context) -> None:
     oldest = client.zrange(keys.at("parked:lane"), 0, 0, withscores=True)
     metrics.lane_depth.set(client.zcard(keys.at("parked:lane")))
     metrics.lane_oldest.set(oldest[0][1] / 1000 if oldest else 0)
+    for account in ctx.settings.accounts[: metrics.MAX_ACCOUNTS]:
+        if account.channel in BUILT and channel(account.channel).limits.keeps_index:
+            index = OutboundIndex(ctx.scripts, account.id, ctx.settings.index)
+            metrics.outbound_index_entries.labels(account.id).set(index.size(now))
     passed = int(client.hget(keys.stats, "lane_passed_over") or 0)
     _catch_up(passed)
 

@@ -72,7 +72,8 @@ class Keeper:
         ctx = self._ctx
         if "keeper" in silent:
             ctx.scripts.call("takeover", ctx.now_ms(), name="keeper", seen=held["keeper"], token=self._token)
-            return True
+            # Another candidate may have been faster, or the holder may have come back: then nothing was taken over.
+            return str(ctx.client.hget(ctx.keys.held, "keeper")).split("|", 1)[0] == self._token
         return "keeper" not in held and ctx.scripts.call("hold", ctx.now_ms(), name="keeper", token=self._token) == 1
 
     def _every(self, what: str, seconds: float, work: Callable[[], int]) -> int:

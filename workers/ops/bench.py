@@ -31,8 +31,8 @@ IDLE: Final = frozenset({"brpop", "info", "ping", "time", "client|setinfo", "hel
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run. `commands` and `bytes` are per message. `other`: messages that ended otherwise than `kind`; `left`: those
-    without an end. Both must be 0."""
+    """One run. `commands` and `bytes` are per message. `other`: messages that ended otherwise than `kind`; `left`:
+    those without an end. Both must be 0."""
 
     kind: str
     messages: int

@@ -15,7 +15,7 @@ from shared.logging import places
 from shared.redis.embedded import EmbeddedError
 from shared.settings import CONFIG_FILE, ConfigurationError
 from workers.ops import session
-from workers.ops.commands import config, dead, run, scenario, setup, status, switch, trace
+from workers.ops.commands import bench, config, dead, run, scenario, setup, status, switch, trace
 from workers.ops.output import FAILED, MISUSED, Failed, complain
 
 TIED_GRACE_S: Final = 10.0
@@ -108,6 +108,7 @@ app.command("status")(status.status)
 app.command("trace")(trace.trace)
 app.command("replay")(run.replay)
 app.command("scenario")(scenario.scenario)
+app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")
 app.add_typer(dead.app, name="dead")
 app.command("switch")(switch.switch)

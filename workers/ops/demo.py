@@ -103,7 +103,7 @@ def run_demo(kinds: Sequence[Kind] = KINDS) -> int:
                 token = session.current.set(ctx)
                 leaving.callback(session.current.reset, token)
                 story = _played(f"http://127.0.0.1:{settings.ingest.port}", ctx, platforms, children, began)
-        except BaseException:
+        except Exception:
             _show_tail(folder / "log")
             raise
     _nothing_left(children, server.pid)

@@ -3,25 +3,22 @@
 import getpass
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from shared.access import Access
-from shared.beats import Beats, ServerWatch
-from shared.clock import ServerClock
-from shared.configuration import Current, Follower, Versions
-from shared.process import Process, knows_flags
-from shared.redis.client import Redis, connect, server_time_ms
-from shared.redis.keys import Keys
-from shared.redis.scripts import Scripts
+from shared.configuration import Versions
+from shared.process import build
+from shared.redis.client import connect
 from shared.settings import Settings, load
-from shared.switches import SwitchBoard
 from workers.context import Context
 from workers.ops.output import fail
 from workers.process import context
+
+T = TypeVar("T")
 
 DEFAULT_CONFIG: Final = Path("millstream.toml")
 FOLDER: Final = ".millstream"
@@ -82,14 +79,6 @@ def running_url(config: Path | None) -> str:
         fail(f"{server_file(config)} cannot be read: restart `millstream up`, or set redis.url")
 
 
-class _AsItIs(Versions):
-    """The versions for one who looks: the own file is not made a new version, as a process's start would."""
-
-    def start(self, now_ms: int) -> Current:
-        del now_ms
-        return self.current()
-
-
 @contextmanager
 def session(config: Path | None = None) -> Generator[Context]:
     """A context for one command. Nothing is changed by opening it. Raises Failed when there is no server, and
@@ -102,31 +91,9 @@ def session(config: Path | None = None) -> Generator[Context]:
     settings = with_server(read_settings(path), path)
     client = connect(settings.redis.url)
     try:
-        yield context(_process(settings, client), "cli")
+        yield context(build(settings, client=client, starting=False), "cli")
     finally:
         client.close()
-
-
-def _process(settings: Settings, client: Redis) -> Process:
-    keys = Keys(settings.redis.prefix)
-    scripts = Scripts(client, keys.prefix, shebang=knows_flags(client))
-    clock = ServerClock(lambda: server_time_ms(client))
-    versions = _AsItIs(client, keys, settings)
-    server = ServerWatch(client, clock, settings.pipeline.lease_s)
-    return Process(
-        client=client,
-        keys=keys,
-        scripts=scripts,
-        clock=clock,
-        versions=versions,
-        config=Follower(versions, clock.now_ms()),
-        switches=SwitchBoard(client, keys),
-        access=Access(client, keys),
-        server=server,
-        beats=Beats(scripts, clock, server),
-        partitions=int(client.get(keys.partitions) or 0),
-        log_key=bytes.fromhex(client.get(keys.log_key) or ""),
-    )
 
 
 def versions_of(ctx: Context) -> Versions:
@@ -140,6 +107,12 @@ def who() -> str:
         return f"cli:{getpass.getuser()}"
     except (OSError, KeyError):  # no name for this user id, as in many containers
         return "cli"
+
+
+def in_a_thread(work: Callable[[], T]) -> T:
+    """Run what needs a loop of its own: a scenario calls commands from inside its loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def invoke(args: list[str]) -> tuple[int, str]:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Final
 
 import httpx
+from redis import exceptions as redis_errors
 
 from shared.channels import BUILT
 from shared.outcome import STAGES
 from shared.process import build
+from shared.redis.client import connect
 from shared.redis.embedded import Embedded
+from shared.redis.keys import Keys
 from shared.settings import Settings
 from workers.ops import checks
 from workers.ops.children import Child, end_all, watch
@@ -46,6 +49,7 @@ def run_up(settings: Settings, config: Path | None, *, compact: bool = False) ->
     with ExitStack() as ending:
         if not settings.redis.url:
             settings = at_server(settings, _own_server(config, ending))
+            ending.callback(_forget_run, settings)
         # Whatever the server refuses (a number of partitions, a password) is told once, not by nine processes.
         build(settings).client.close()
         groups = children_of(settings, config, compact=compact)
@@ -115,6 +119,17 @@ def _own_server(config: Path | None, ending: ExitStack) -> str:
     ending.callback(file.unlink, missing_ok=True)
     say(f"{server.kind} {server.version} runs on loopback")
     return server.url
+
+
+def _forget_run(settings: Settings) -> None:
+    """Everything has ended and the server is about to, whole: the next run need not wait as after a crash."""
+    client = connect(settings.redis.url)
+    try:
+        client.delete(Keys(settings.redis.prefix).run_id)
+    except redis_errors.RedisError:
+        complain("the server was gone first: the next start waits for pipeline.lease_s before it sends")
+    finally:
+        client.close()
 
 
 def _await_ingest(settings: Settings, ingest: Child, stop: threading.Event) -> bool:

@@ -128,7 +128,7 @@ def _tell(ctx: Context, account: AccountSettings, reference: ReplyReference | No
         source if source != "none" else "payload",
         "unavailable" if reference.unavailable_reason else "ok",
     ).inc()
-    fields = {"quoted": quoted_id_hash(ctx.log_key, reference.message_id)} if reference.message_id else {}
+    fields = {"quoted_id_hash": quoted_id_hash(ctx.log_key, reference.message_id)} if reference.message_id else {}
     log.info(
         "quote_resolved", reason=result.reason, account=account.id, has_content=reference.content is not None,
         has_attachments=bool(reference.attachments), unavailable=reference.unavailable_reason is not None, **fields,

@@ -1,7 +1,9 @@
 -- claim.lua: take a partition, or its next batch; an empty partition is given back in the same step.
 -- KEYS: none.  ARGV[1]: now, nonce, stage, part, token, limit.
 -- Reply: ['held'] somebody else has it; ['empty'] nothing to do, released; ['ok', id, {record's fields and values}, ...].
--- Ids that were taken over from a dead worker come alone. The wake-up's flag is cleared whatever the reply.
+-- Ids that were taken over from a dead worker come alone. The wake-up's flag is cleared whatever the reply, but for a claim that comes too late:
+-- that is as if it never came.
+if not in_time() then return {'held'} end
 local name = A.stage .. ':' .. A.part
 call('SREM', P .. 'flags', name)
 local held = call('HGET', P .. 'held', name)

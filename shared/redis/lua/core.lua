@@ -5,6 +5,13 @@
 local A = cjson.decode(ARGV[1])
 local now, nonce = A.now, A.nonce
 local call = redis.call
+
+-- A claim, start or intent that comes so late would be nobody's. `LATE_MS` 0: time is not the server's (a scenario).
+local function in_time()
+  if LATE_MS == 0 then return true end
+  local t = call('TIME')
+  return tonumber(t[1]) * 1000 + tonumber(t[2]) / 1000 - now <= LATE_MS
+end
 local pushes, depth = 0, {}
 
 local FIELDS = {'place', 'step', 'part', 'lane', 'harness', 'ticket', 'kind', 'account', 'by', 'dups', 'dup_ms', 'fkey',

@@ -6,6 +6,7 @@ local key, field = P .. 'ledger:' .. A.id, tostring(A.part)
 local v = call('HGET', key, field)
 local state, token = string.match(v or '', '^([^|]+)|([^|]*)')
 if A.op == 'intent' then
+  if not in_time() then return 'lost' end
   local held = call('HGET', P .. 'held', A.holder)
   if not held or string.match(held, '^[^|]+') ~= A.token then return 'lost' end
   if state and state ~= 'not-sent' and not (state == 'intent' and token == A.token) then return state end

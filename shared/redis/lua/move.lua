@@ -5,9 +5,16 @@
 --   stop, timers [[ms, kind, name, id]]}].
 -- Reply: ['lost'] the claim is not held any more, or one word a move: ok, stale (the record went on, or an earlier
 --   message of its scope was not applied), guard:N (condition N does not hold), failed:TEXT. What is not ok did nothing.
+-- The same call again answers the same, also after it gave its claim back.
+local lost = false
 if A.holder ~= '' then
   local held = call('HGET', P .. 'held', A.holder)
-  if not held or string.match(held, '^[^|]+') ~= A.token then return {'lost'} end
+  if not held or string.match(held, '^[^|]+') ~= A.token then
+    lost = true
+    local again = false
+    for _, m in ipairs(A.moves) do again = again or call('HGET', rec(m.id), 'by') == nonce end
+    if not again then return {'lost'} end
+  end
 end
 
 local GUARDS = {
@@ -98,7 +105,7 @@ for i, m in ipairs(A.moves) do
   for _, s in ipairs(m.scopes or {}) do if blocked[s] then verdict = 'stale' end end
   if not verdict then
     if not r then verdict = 'stale'
-    elseif tonumber(r.step) ~= m.step then verdict = (r.by == nonce) and 'ok' or 'stale'
+    elseif lost or tonumber(r.step) ~= m.step then verdict = (r.by == nonce) and 'ok' or 'stale'
     else
       for n, g in ipairs(m.guards or {}) do
         if not GUARDS[g[1]](unpack(g, 2)) then verdict = 'guard:' .. n; break end
@@ -117,5 +124,5 @@ for i, m in ipairs(A.moves) do
   out[i] = verdict
 end
 flush_depth()
-if A.release and A.holder ~= '' then call('HDEL', P .. 'held', A.holder) end
+if A.release and A.holder ~= '' and not lost then call('HDEL', P .. 'held', A.holder) end
 return out

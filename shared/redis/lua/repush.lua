@@ -40,7 +40,7 @@ for _, stage in ipairs({'judge', 'quotes', 'delivery'}) do
 end
 -- An empty list under work that may start means that wake-ups were lost, even while others keep the harness going: they
 -- are still counted as under way and would take the place of new ones for ever.
-local n, age, none = 0, oldest('dispatch'), call('EXISTS', P .. 'wake.dispatch') == 0
+local n, age, none = 0, oldest('dispatch'), call('EXISTS', P .. 'wake.' .. 'dispatch') == 0
 for _, h in ipairs(A.harnesses) do
   if call('ZCARD', P .. 'at:dispatch:' .. h) > 0
       and (none or now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms)

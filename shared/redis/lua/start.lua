@@ -1,7 +1,8 @@
 -- start.lua: start the first startable turn of a harness: lane, slot and breaker in one step or not at all.
 -- KEYS: none.  ARGV[1]: now, nonce, harness, token, slots {harness: limit}, order_wait_ms.
 -- Reply: ['none'] or ['ok', id, 'first' | 'again', 'probe' | '', {record's fields and values}].
--- Asked again with the same token it answers the same.
+-- Asked again with the same token it answers the same; asked for too long ago: none.
+if not in_time() then return {'none'} end
 local h = A.harness
 local under_way = tonumber(call('HGET', P .. 'wakes', h) or 0)
 local mine = call('GET', P .. 'started:' .. A.token)

@@ -5,7 +5,6 @@ import logging
 import random
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,7 +18,7 @@ from shared.outcome import STAGES, Stage
 from shared.settings import Settings
 from workers.context import Context
 from workers.ops.output import DONE, FAILED, MISUSED, complain, console, dump, fail, say
-from workers.ops.session import chosen_config, read_settings, session, with_server
+from workers.ops.session import chosen_config, in_a_thread, read_settings, session, with_server
 
 AT_ONCE: Final = 20
 """Bad lines that are printed; the rest is counted."""
@@ -101,7 +100,7 @@ def replay(
             def told(summary: Summary) -> None:
                 status.update(f"replaying: {summary.events} events")
 
-            summary = _in_a_loop_of_its_own(lambda: _replayed(ctx, file, rate, told))
+            summary = in_a_thread(lambda: _replayed(ctx, file, rate, told))
     if as_json:
         dump({
             "events": summary.events, "without_message": summary.silent, "ids": summary.ids,
@@ -130,9 +129,3 @@ def _replayed(ctx: Context, file: Path, rate: float, told: Callable[[Summary], N
         return await replaying.run(file, rate, told)
 
     return asyncio.run(work())
-
-
-def _in_a_loop_of_its_own(work: Callable[[], Summary]) -> Summary:
-    """Run it in a thread: a scenario calls commands from inside its own loop."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()

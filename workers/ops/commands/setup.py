@@ -17,6 +17,7 @@ from workers.ops.session import (
     at_server,
     chosen_config,
     config_path,
+    in_a_thread,
     read_settings,
     running_url,
 )
@@ -68,7 +69,7 @@ def _findings() -> list[Finding]:
     url = settings.redis.url or running_url(path)
     findings += checks.of_redis(at_server(settings, url) if url else settings)
     findings += checks.of_harnesses(settings)
-    return findings + checks.of_channels(settings)
+    return findings + in_a_thread(lambda: checks.of_channels(settings))
 
 
 def _counted(settings: Settings, path: Path | None) -> str:
