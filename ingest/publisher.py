@@ -89,6 +89,7 @@ class Publisher:
             "channel": message.channel,
             "fkey": short_hash(message.account, message.keys[0]),
             "at": received_at_ms,
+            "mid": message.message_id,
         }
 
     async def _flush(self) -> None:

@@ -126,20 +126,12 @@ TEXTS: Final[Mapping[TextName, Mapping[str, str]]] = {
         "/help 显示这份说明\n"
         "/new 开始新会话\n"
         "/status 查看当前状态\n"
-        "/whoami 查看你的身份\n"
-        "/stop 停止正在进行的回答\n"
-        "/steer 文字 给正在进行的回答补充说明\n"
-        "/batch 收集多条消息，/send 提交，/cancel 放弃\n"
-        "/wake 结束群里的冷静期（仅主人）",
+        "/stop 停止正在进行的回答",
         "en": "Commands:\n"
         "/help shows this list\n"
         "/new starts a new session\n"
         "/status shows what is going on\n"
-        "/whoami shows who you are here\n"
-        "/stop stops the running answer\n"
-        "/steer TEXT adds to the running answer\n"
-        "/batch collects messages, /send submits them, /cancel drops them\n"
-        "/wake ends the group's cooldown (owners only)",
+        "/stop stops the running answer",
     },
     "interaction_done": {
         "zh": "收到。",

@@ -26,10 +26,12 @@ PREFIX = "t:"
 
 
 class StepClock:
-    """Time passes only by `step`, and by sleeping."""
+    """Time passes only by `step`, by sleeping, and by waiting in vain: what hangs for `patience_s` of real time has
+    used up its time limit."""
 
     def __init__(self, now_ms: int = NOW_MS) -> None:
         self._now_ms = now_ms
+        self.patience_s = 30.0
 
     def now_ms(self) -> int:
         return self._now_ms
@@ -45,7 +47,11 @@ class StepClock:
         await asyncio.sleep(0)
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        return await asyncio.wait_for(work, 30)
+        try:
+            return await asyncio.wait_for(work, self.patience_s)
+        except TimeoutError:
+            self.step(seconds)
+            raise
 
 
 class Told:
@@ -54,6 +60,9 @@ class Told:
     def __init__(self, *script: Exception | Answer | Callable[[], None], idempotent: bool = False) -> None:
         self.script = list(script)
         self.turns: list[Turn] = []
+        self.cancelled: list[str] = []
+        self.pages: list[HistoryPage] = []
+        self.reads: list[tuple[str, int, int]] = []
         self.idempotent = idempotent
 
     async def ask(self, turn: Turn, on_event: Callable[[TurnEvent], None]) -> Answer:
@@ -71,13 +80,14 @@ class Told:
         return await self.ask(turn, on_event)
 
     async def cancel(self, turn: Turn, url: str | None) -> None:
-        return
+        self.cancelled.append(turn.id)
 
     async def answer(self, turn: Turn, question: Question, text: str, on_event: Callable[[TurnEvent], None]) -> Answer:
         return await self.ask(turn, on_event)
 
     async def history(self, session: str, before_ms: int, limit: int) -> HistoryPage:
-        return HistoryPage((), more=False)
+        self.reads.append((session, before_ms, limit))
+        return self.pages.pop(0) if self.pages else HistoryPage((), more=False)
 
 
 class Points:
@@ -174,12 +184,18 @@ class Core:
     def wake(self, *stages: Stage) -> int:
         """Take every wake-up of these stages (default: all) off Celery's lists and run it, until there is none."""
         total = 0
-        wanted: tuple[Stage, ...] = stages or STAGES
-        while found := [(s, raw) for s in wanted if (raw := self.ctx.client.rpop(self.ctx.keys.wake(s)))]:
-            for stage, raw in found:
-                self.run(stage, wake_name(raw))
-                total += 1
+        while taken := self._taken(stages or STAGES):
+            for stage, name in taken:
+                self.run(stage, name)
+            total += len(taken)
         return total
+
+    def _taken(self, stages: tuple[Stage, ...]) -> list[tuple[Stage, str]]:
+        found: list[tuple[Stage, str]] = []
+        for stage in stages:
+            if raw := self.ctx.client.rpop(self.ctx.keys.wake(stage)):
+                found.append((stage, wake_name(raw)))
+        return found
 
     def record(self, id_: str) -> dict[str, str]:
         return self.ctx.client.hgetall(self.ctx.keys.record(id_))
@@ -195,6 +211,12 @@ class Core:
     def rows(self, id_: str) -> list[dict[str, Any]]:
         """The decision record."""
         return [json.loads(line) for line in self.record(id_).get("log", "").splitlines()]
+
+    def sent(self) -> list[str]:
+        """The texts of every outbound record that is kept, oldest first, whether it was sent or not."""
+        keys = sorted(self.ctx.client.scan_iter(self.ctx.keys.record("*-*")))
+        stored = [self.ctx.client.hget(key, "parts") for key in keys]
+        return [part.get("text", "") for parts in stored if parts for part in json.loads(parts)]
 
     def text_of_server(self) -> str:
         """Everything that the server keeps, as one text: to look for what must not be there."""

@@ -70,6 +70,11 @@ def _unbuilt(settings: Settings) -> Iterator[Finding]:
             )
         if account.join_s > 0:
             joining.append(account.id)
+        for limit in ("sender_per_minute", "chat_per_minute", "account_per_day"):
+            if getattr(account, limit):
+                yield Finding(
+                    "error", f"{path}.{limit}", "limits of turns are not built yet", f"set {path}.{limit} = 0"
+                )
     for number, route in enumerate(settings.routes):
         if route.send_mode == "confirm":
             yield Finding("error", f"routes[{number}].send_mode", "drafts are not built yet", "remove it")

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from shared.envelope import Envelope
-from shared.errors import Malformed
 from shared.message import short_hash
 from workers.context import Context
 
@@ -83,25 +81,12 @@ def by_message_id(ctx: Context, accounts: list[str], message_id: str) -> list[St
         ids = [key[prefix:] for key in block]
         with ctx.client.pipeline(transaction=False) as pipe:
             for id_ in ids:
-                pipe.hmget(ctx.keys.record(id_), "kind", "account", "env", "fkey")
+                pipe.hmget(ctx.keys.record(id_), "kind", "account", "mid")
             rows = pipe.execute()
-        for id_, (kind, account, env, fkey) in zip(ids, rows, strict=True):
-            if kind == "msg" and account in accounts and _is(ctx, message_id, env, fkey):
+        for id_, (kind, account, mid) in zip(ids, rows, strict=True):
+            if kind == "msg" and account in accounts and mid == message_id:
                 found.add(id_)
     return _told(ctx, found | _same_key(ctx, found))
-
-
-def _is(ctx: Context, message_id: str, env: str | None, fkey: str | None) -> bool:
-    """Whether a record is of this message: its envelope says so, or the frozen input that outlives the envelope."""
-    if env:
-        try:
-            return Envelope.from_json(env).message.message_id == message_id
-        except Malformed:
-            return False
-    frozen: str = ctx.client.get(ctx.keys.frozen_of(fkey)) if fkey else ""
-    if not frozen:
-        return False
-    return json.loads(frozen.partition("\n")[2]).get("reply_message_id") == message_id
 
 
 def _same_key(ctx: Context, ids: set[str]) -> set[str]:

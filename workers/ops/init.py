@@ -24,7 +24,7 @@ _REAL: Final = """
 # channel = "telegram"
 # transport = "poll"            # needs no public address
 # credentials = { token = "file:/path/to/token" }
-# owners = ["your user id"]     # /whoami tells it
+# owners = ["your user id"]
 """
 
 _ACCOUNTS: Final[dict[Profile, str]] = {
@@ -33,39 +33,32 @@ _ACCOUNTS: Final[dict[Profile, str]] = {
 [[accounts]]
 id = "demo"                   # the webhook is /hooks/demo
 channel = "mock"              # a channel without a platform, to try things out
+join_s = 0                    # every message is a turn of its own
 owners = ["owner"]            # may do everything
 members = []                  # may use the assistant freely
 direct = "members"            # private chats: members and owners only
 groups = "open"               # or "listed" with listed_groups = [...]
-sender_per_minute = 10        # turns of one person in groups
-chat_per_minute = 30          # turns of one group
 answer_bots = false           # other bots are ignored
 """,
     "companion": """
-# For a companion: talks with its owner, and joins a group when something interests it.
+# For a companion: talks with its owner, and answers in groups when it is addressed.
 [engagement]
-engine = true                 # needs a judge below; without one it only answers when it is addressed
-trigger_words = []            # wake it, such as its name
 cooldown_s = 1800             # silence after "be quiet"
-
-[judge]
-kind = "none"                 # then openai: a small, fast model (url, model, api_key)
-character = ""                # its name
-preferences = ""              # what interests it, in a sentence or two
 
 [[accounts]]
 id = "demo"                   # the webhook is /hooks/demo
 channel = "mock"              # a channel without a platform, to try things out
+join_s = 0                    # every message is a turn of its own
 owners = ["owner"]            # may do everything
 direct = "owners"             # private chats: the owner only
 owner_group_mode = "addressed" # "all": answers everything that the owner says in groups
-join_s = 2.5                  # several short messages in a row are one turn
 timezone = "Asia/Shanghai"    # of the quiet hours
 """,
     "blank": """
 [[accounts]]
 id = "demo"                   # the webhook is /hooks/demo
 channel = "mock"              # a channel without a platform, to try things out
+join_s = 0                    # every message is a turn of its own
 """,
 }
 

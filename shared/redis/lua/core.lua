@@ -60,8 +60,9 @@ local function free_slots(harness)
   return math.min(free, 1), true
 end
 
--- At most as many dispatch wake-ups as free slots are under way.
+-- At most as many dispatch wake-ups as free slots are under way, and none where nothing may start.
 local function wake_dispatch(harness)
+  if call('ZCARD', P .. 'at:dispatch:' .. harness) == 0 then return end
   if tonumber(call('HGET', P .. 'wakes', harness) or 0) < free_slots(harness) then
     call('HINCRBY', P .. 'wakes', harness, 1)
     call('HSET', P .. 'woken', 'dispatch:' .. harness, now)

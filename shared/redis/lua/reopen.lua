@@ -3,6 +3,8 @@
 --   slots, order_wait_ms.  Reply: 'ok', or why not: gone, alive, running (its lane's turn still stands).
 local r = load(A.id)
 if not r then return 'gone' end
+if r.by == nonce then return 'ok' end -- the same call again
+if not in_time() then return 'alive' end
 local disposition = call('HGET', rec(A.id), 'disposition')
 if r.place ~= 'ended' or disposition ~= 'dead' then return 'alive' end
 if call('HEXISTS', rec(A.id), 'env') == 0 then return 'gone' end

@@ -29,7 +29,7 @@ for _, id in ipairs(call('ZRANGE', set, 0, 15)) do
     call('HSET', P .. 'held', 'turn:' .. id, A.token .. '|0|' .. id)
     call('SET', P .. 'started:' .. A.token, id, 'PX', 120000)
     call('ZREM', set, id)
-    if call('ZCARD', set) > 0 then wake_dispatch(h) end
+    wake_dispatch(h)
     return {'ok', id, first and 'first' or 'again', testing and 'probe' or '', call('HGETALL', rec(id))}
   end
   call('ZREM', set, id)
@@ -39,5 +39,5 @@ for _, id in ipairs(call('ZRANGE', set, 0, 15)) do
     lane_wake(r.lane)
   end
 end
-if call('ZCARD', set) > 0 then wake_dispatch(h) end
+wake_dispatch(h)
 return {'none'}

@@ -25,7 +25,7 @@ def trace(
     if not stories:
         fail(
             f"nothing is kept of {message}: give an envelope id, CHAT:MESSAGE, or the platform's message id; what ended"
-            " in silence is kept for an hour by message id and up to a thousand an account by envelope id"
+            " in silence is kept for an hour"
         )
     if as_json:
         dump([asdict(story) for story in stories])

@@ -31,7 +31,7 @@ def findings(run: Run) -> tuple[int, dict[str, dict[str, Any]]]:
     return code, {one["path"]: one for one in json.loads(output)["findings"]}
 
 
-@pytest.mark.parametrize("profile", ["team", "blank"])
+@pytest.mark.parametrize("profile", ["team", "companion", "blank"])
 def test_init_writes_a_configuration_that_check_accepts(run: Run, profile: Profile) -> None:
     code, output = run("init", "--profile", profile)
     assert code == DONE, output
@@ -40,11 +40,13 @@ def test_init_writes_a_configuration_that_check_accepts(run: Run, profile: Profi
     assert "error" not in output
 
 
-def test_a_companion_is_told_that_its_engine_is_not_built_yet(run: Run) -> None:
-    run("init", "--profile", "companion")
+def test_what_is_configured_and_not_built_yet_is_an_error(run: Run, tmp_path: Path) -> None:
+    text = "[engagement]\nengine = true\n[[accounts]]\nid = 'demo'\nchannel = 'mock'\nsender_per_minute = 3\n"
+    (tmp_path / "millstream.toml").write_text(text)
     code, found = findings(run)
     assert code == FAILED
     assert found["engagement.engine"]["severity"] == "error"
+    assert found["accounts[0].sender_per_minute"]["severity"] == "error"
 
 
 def test_init_never_overwrites_without_force(run: Run, tmp_path: Path) -> None:
