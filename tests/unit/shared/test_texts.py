@@ -69,8 +69,6 @@ def test_a_placeholder_without_a_value_and_other_braces_stay() -> None:
     assert text("denied", "en", "", overrides, count=3) == "{nobody} {0} {a.b} {3}"
 
 
-def test_help_names_every_command() -> None:
+def test_help_names_every_command_that_works_and_no_other() -> None:
     for language in LANGUAGES:
-        shown = text("help", language, "", {})
-        for command in ("help", "new", "status", "whoami", "stop", "steer", "batch", "send", "cancel", "wake"):
-            assert f"/{command}" in shown
+        assert re.findall(r"/([a-z]+)", text("help", language, "", {})) == ["help", "new", "status", "stop"]
