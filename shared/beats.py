@@ -42,6 +42,13 @@ class Hold:
         """True when nothing may be applied under it any more."""
         return self.interrupt == "lost"
 
+    def lapse(self, now: float) -> bool:
+        """Whether it is lost at `now` (monotonic seconds), as who was frozen must ask before every effect: the keeper
+        may have given the work to somebody else, and no beat has told yet."""
+        if now - self.renewed > self.length_s * 2 / 3:
+            self.tell("lost")
+        return self.lost
+
     def tell(self, interrupt: Interrupt) -> None:
         """Tell the holder; `lost` beats what was said before."""
         if not interrupt or self.lost or self.interrupt == interrupt:
@@ -162,8 +169,7 @@ class Beats:
                 hold.renewed = now
             hold.tell(_MEANING[reply])
         for hold in holds:
-            if now - hold.renewed > hold.length_s * 2 / 3:
-                hold.tell("lost")
+            hold.lapse(now)
 
     def start(self) -> None:
         """Beat every second until `stop`."""

@@ -18,7 +18,7 @@ from shared.redis.client import Redis
 from shared.redis.keys import Keys
 from shared.redis.scripts import Scripts
 from shared.sessions import Sessions
-from shared.settings import AccountSettings, RouteSettings, Settings
+from shared.settings import AccountSettings, HarnessSettings, RouteSettings, Settings
 from shared.switches import SwitchBoard
 from workers.probe import Probe
 
@@ -71,6 +71,11 @@ class Context:
 def routed(settings: Settings, account: AccountSettings, message: Message, role: str | None) -> RouteSettings:
     """The first route that matches a message."""
     return settings.route(account.id, message.chat_id, message.thread_id, message.chat_type, role)
+
+
+def harness_settings(settings: Settings, name: str) -> HarnessSettings | None:
+    """The harness of that name, or None where the configuration lost it while turns of it were under way."""
+    return settings.harness if name in ("", "default") else settings.harnesses.get(name)
 
 
 def target_of(message: Message) -> Target:

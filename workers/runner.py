@@ -16,7 +16,7 @@ from shared.envelope import Envelope
 from shared.outcome import Dead, Stage
 from shared.redis.scripts import pairs
 from workers.apply import Seen, apply, insisted, note, outcome_move, read_envelope
-from workers.context import Context
+from workers.context import Context, harness_settings
 from workers.moves import Move, lanes
 from workers.pipeline import BATCH, BY_NAME
 
@@ -153,7 +153,8 @@ class Runner:
         if reply[0] != "ok":
             return
         id_, first, probing, raw = reply[1], reply[2] == "first", reply[3] == "probe", reply[4]
-        limit_s = settings.harness_named(harness).timeout_s + BY_NAME["dispatch"].limit_s
+        known = harness_settings(settings, harness)
+        limit_s = (known.timeout_s if known else 0) + BY_NAME["dispatch"].limit_s
         name = f"turn:{id_}"
         with (
             ctx.beats.holding(name, token, settings.pipeline.lease_s, limit_s, id_) as hold,

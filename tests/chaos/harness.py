@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from tests.platforms.emulator import Answer, Asked, Emulator
 
@@ -11,12 +12,12 @@ class Harness(Emulator):
     """Answers `re: TEXT`. `delay`: how long a turn takes, seconds. `out`: while True every turn is refused with 503,
     which the contract says had no effect, so it is not counted as a call.
 
-    calls: by Idempotency-Key. order: (session, text) as turns began.
+    calls: by Idempotency-Key, in the order of their first. turns: the bodies, in order.
     """
 
     def __init__(self, delay: Callable[[], float]) -> None:
         self.calls: Counter[str] = Counter()
-        self.order: list[tuple[str, str]] = []
+        self.turns: list[dict[str, Any]] = []
         self.out = False
         self.refused = 0
         self._delay = delay
@@ -32,7 +33,7 @@ class Harness(Emulator):
                 self.changed.notify_all()
                 return Answer(503, {"error": "out of order"})
             self.calls[asked.headers["idempotency-key"]] += 1
-            self.order.append((turn["session"], turn["text"]))
+            self.turns.append(turn)
             self.changed.notify_all()
         self.closing.wait(self._delay())
         return Answer(body={"parts": [{"type": "text", "text": f"re: {turn['text']}"}]})

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-import redis
+from redis.exceptions import ResponseError
 
 from shared.errors import Refused
 from shared.process import build
@@ -85,7 +85,7 @@ def test_at_the_memory_limit_accept_refuses_and_what_is_under_way_ends(rig: Rig)
     rig.ready("m1")
     rig.client.config_set("maxmemory", 1_000_000)
     before = rig.state()
-    with pytest.raises(redis.exceptions.ResponseError, match=r"(?i)oom|maxmemory"):
+    with pytest.raises(ResponseError, match=r"(?i)oom|maxmemory"):
         rig.accept("m2")
     assert rig.state() == before
     assert rig.call("start", harness="default", token="d1", **LANES)[0] == "ok"

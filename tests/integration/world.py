@@ -112,6 +112,10 @@ class World:
             assert child.ready(), child.log.read_text()
         return made
 
+    def hook(self, account: str) -> str:
+        """Where an account's platform posts to; for a world with an ingest process."""
+        return f"http://127.0.0.1:{self.settings.ingest.port}/hooks/{account}"
+
     def living(self) -> list[Child]:
         return [child for child in self.children if child.alive()]
 
@@ -210,7 +214,12 @@ def server(folder: Path, durable: bool = False, kinds: Sequence[Kind] = KINDS) -
 @contextmanager
 def world(folder: Path, on: Embedded, **tables: Any) -> Generator[World]:
     """A world with the given tables of the configuration, quick in everything that waits for a dead worker."""
-    data = {"log": {"level": "warning", "format": "json"}, "metrics": {"port": free_port()}, **tables}
+    data = {
+        "log": {"level": "warning", "format": "json"},
+        "metrics": {"port": free_port()},
+        "ingest": {"port": free_port()},
+        **tables,
+    }
     data["redis"] = {"prefix": f"{folder.name}:", "url": on.url}  # worlds may share a server
     data["pipeline"] = {"lease_s": 3, "claim_s": 2, "reconcile_s": 1, **tables.get("pipeline", {})}
     settings = from_mapping(data)

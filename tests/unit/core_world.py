@@ -58,7 +58,7 @@ class Told:
     """The harness port: does what stands first in `script` (an error is raised), then answers the current text."""
 
     def __init__(self, *script: Exception | Answer | Callable[[], None], idempotent: bool = False) -> None:
-        self.script = list(script)
+        self.script: list[Exception | Answer | Callable[[], None]] = list(script)
         self.turns: list[Turn] = []
         self.cancelled: list[str] = []
         self.pages: list[HistoryPage] = []
@@ -188,14 +188,12 @@ class Core:
             for stage, name in taken:
                 self.run(stage, name)
             total += len(taken)
+            assert total < 5_000, "wake-ups without end"
         return total
 
     def _taken(self, stages: tuple[Stage, ...]) -> list[tuple[Stage, str]]:
-        found: list[tuple[Stage, str]] = []
-        for stage in stages:
-            if raw := self.ctx.client.rpop(self.ctx.keys.wake(stage)):
-                found.append((stage, wake_name(raw)))
-        return found
+        raws: dict[Stage, str | None] = {s: self.ctx.client.rpop(self.ctx.keys.wake(s)) for s in stages}
+        return [(stage, wake_name(raw)) for stage, raw in raws.items() if raw]
 
     def record(self, id_: str) -> dict[str, str]:
         return self.ctx.client.hgetall(self.ctx.keys.record(id_))
@@ -217,23 +215,6 @@ class Core:
         keys = sorted(self.ctx.client.scan_iter(self.ctx.keys.record("*-*")))
         stored = [self.ctx.client.hget(key, "parts") for key in keys]
         return [part.get("text", "") for parts in stored if parts for part in json.loads(parts)]
-
-    def text_of_server(self) -> str:
-        """Everything that the server keeps, as one text: to look for what must not be there."""
-        client, found = self.ctx.client, list[str]()
-        for key in client.scan_iter("*"):
-            match client.type(key):
-                case "string":
-                    found.append(str(client.get(key)))
-                case "hash":
-                    found.append(str(client.hgetall(key)))
-                case "list":
-                    found.append(str(client.lrange(key, 0, -1)))
-                case "stream":
-                    found.append(str(client.xrange(key)))
-                case _:
-                    found.append(str(client.zrange(key, 0, -1)))
-        return "\n".join(found)
 
 
 def core_of(client: Any, settings: Settings | None = None, harness: Told | None = None) -> Core:

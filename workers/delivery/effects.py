@@ -49,14 +49,18 @@ async def _part(
     rates = send_rates(ctx, account, target.chat_id, channel.limits)
     try:
         with account_call(ctx, account, hold.name, rates):
+            # Read before the intent: from there on nothing may fail but the send.
+            switches = ctx.switches.read().sending
             verdict = _ledger(ctx, seen, hold, number, "intent")
             if verdict == "lost":
                 return None if hold.lost else Retry("lease-lost", 0, counts=False)
             if verdict != "yes":
                 return Dead("delivery-unknown", "another worker has begun this send")
             ctx.probe.point("delivery.after_intent")
+            if hold.lapse(ctx.clock.monotonic()):
+                _ledger(ctx, seen, hold, number, "result", Delivery("not-sent", reason="lease-lost"))
+                return None
             ctx.probe.point("send")
-            switches = ctx.switches.read().sending
             nonce = f"{seen.id}-{number}"
             began_ms = ctx.now_ms()
             try:

@@ -11,7 +11,7 @@ from shared.settings import AccountSettings
 from workers import notices, outbound
 from workers.acknowledging import acknowledged
 from workers.apply import Seen, outcome_move
-from workers.context import Context, routed_mode
+from workers.context import Context, harness_settings, routed_mode
 from workers.dispatch import facts, policy
 from workers.dispatch.facts import Interrupted, Tried
 from workers.dispatch.policy import Before, after, before
@@ -34,7 +34,10 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
     account = ctx.account(frozen.account)
     if account is None:
         return outcome_move(ctx, "dispatch", seen, Finish("ignored", "account.removed"))
-    settings = ctx.settings.harness_named(harness_name)
+    settings = harness_settings(ctx.settings, harness_name)
+    if settings is None:
+        gone = Dead("harness-refused", f"no harness {harness_name} is configured")
+        return _ended(ctx, seen, gone, frozen, account)
     sending = ctx.switches.read().sending
     early = before(
         Before(
@@ -90,8 +93,12 @@ def recovered(ctx: Context, seen: Seen) -> Move:
     except FrozenMismatch as error:
         return outcome_move(ctx, "dispatch", seen, Dead("frozen-mismatch", str(error)))
     account = ctx.account(frozen.account)
-    idempotent = ctx.harness(frozen.harness).idempotent
-    result = policy.recovered(url=seen.get("url"), idempotent=idempotent, cancelled=bool(seen.get("cancel")))
+    known = harness_settings(ctx.settings, frozen.harness) is not None
+    result = policy.recovered(
+        url=seen.get("url") if known else "",
+        idempotent=known and ctx.harness(frozen.harness).idempotent,
+        cancelled=bool(seen.get("cancel")),
+    )
     if seen.takeovers > ctx.settings.pipeline.max_takeovers:
         result = Dead("crash-loop", "workers died on it again and again")
     if account is None:
@@ -123,7 +130,7 @@ def _parts(tried: Tried, account: AccountSettings) -> list[Part]:
 
 def _breaker(move: Move, tried: Tried, harness: str, failures: int, open_s: float, probing: bool) -> None:
     if tried.ended in ("answer", "empty", "draft", "refused"):
-        move.breaker = {"harness": harness, "event": "ok"}
+        move.breaker = {"harness": harness, "event": "ok", "probe": probing}
     elif tried.ended in ("transient", "broken"):
         move.breaker = {
             "harness": harness, "event": "fail", "failures": failures, "open_ms": int(open_s * 1000), "probe": probing,

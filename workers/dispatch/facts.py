@@ -108,7 +108,7 @@ async def interruptible(ctx: Context, hold: Hold, work: Awaitable[T], seconds: f
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     hold.on_change = lambda: loop.call_soon_threadsafe(task.cancel)
-    if hold.interrupt:
+    if hold.lapse(ctx.clock.monotonic()) or hold.interrupt:
         task.cancel()
     try:
         return await ctx.clock.wait_for(task, seconds)

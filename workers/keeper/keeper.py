@@ -7,6 +7,7 @@ move like any other; a keeper that is slow makes waits longer and nothing else.
 from collections.abc import Callable
 
 import structlog
+from redis import exceptions as redis_errors
 
 from shared import metrics
 from workers.context import Context
@@ -54,7 +55,7 @@ class Keeper:
         moved = self._fire()
         for name in silent:
             if name != "keeper":
-                effects.take_over(ctx, name, held[name])
+                self._take_over(name, held[name])
                 moved += 1
         moved += self._every("reconcile", pipeline.reconcile_s, self._reconcile)
         moved += self._every("open", 1.0, self._open)
@@ -75,6 +76,15 @@ class Keeper:
             # Another candidate may have been faster, or the holder may have come back: then nothing was taken over.
             return str(ctx.client.hget(ctx.keys.held, "keeper")).split("|", 1)[0] == self._token
         return "keeper" not in held and ctx.scripts.call("hold", ctx.now_ms(), name="keeper", token=self._token) == 1
+
+    def _take_over(self, name: str, value: str) -> None:
+        try:
+            effects.take_over(self._ctx, name, value)
+        except (redis_errors.RedisError, OSError):
+            raise
+        except Exception as error:
+            # What cannot be decided runs out again and is counted again; it must not end the housekeeping of all.
+            log.error("takeover_failed", claim=name, error=type(error).__name__, exc_info=error)
 
     def _every(self, what: str, seconds: float, work: Callable[[], int]) -> int:
         now = self._ctx.clock.monotonic()

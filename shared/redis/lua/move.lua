@@ -43,6 +43,8 @@ end
 local function breaker(b)
   local key = P .. 'breaker:' .. b.harness
   if b.event == 'ok' then
+    -- What began before it opened says nothing about now: only the probe closes an open one.
+    if not b.probe and call('HEXISTS', key, 'open_until') == 1 then return end
     if call('DEL', key) == 1 then wake_dispatch(b.harness) end
     return
   end

@@ -1,6 +1,7 @@
 """The operator's switches as a process obeys them, over a real server (behaviour.md, section 5)."""
 
 import json
+from typing import Any
 
 import pytest
 import redis
@@ -18,7 +19,8 @@ def board(client: redis.Redis) -> SwitchBoard:
 
 
 def audit(client: redis.Redis) -> list[dict[str, object]]:
-    return [json.loads(fields["row"]) for _, fields in client.xrange(KEYS.audit)]
+    rows: Any = client.xrange(KEYS.audit)
+    return [json.loads(fields["row"]) for _, fields in rows]
 
 
 def test_r4_everything_is_off_at_first(core_client: redis.Redis) -> None:

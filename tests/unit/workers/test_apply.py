@@ -69,16 +69,17 @@ def test_what_the_other_side_asked_for_wins_over_our_backoff(core: Core) -> None
 
 
 def test_a_wait_that_repeats_is_one_row_and_every_try_is_its_own(core: Core) -> None:
-    waits = seen()
+    log = ""
     for _ in range(3):
-        move = outcome_move(core.ctx, "delivery", waits, Retry("rate-limited", 1, counts=False))
-        waits = seen(log=str(move.fields["log"]))
-    assert [r["reason"] for r in rows(move)] == ["rate-limited"]
-    tries = seen()
-    for attempt in range(1, 4):
-        move = outcome_move(core.ctx, "dispatch", tries, Retry("harness-transient"))
-        tries = seen(log=str(move.fields["log"]), attempt=str(attempt))
-    assert [r.get("attempt", 0) for r in rows(move)] == [0, 1, 2]
+        log = str(
+            outcome_move(core.ctx, "delivery", seen(log=log), Retry("rate-limited", 1, counts=False)).fields["log"]
+        )
+    assert [json.loads(line)["reason"] for line in log.splitlines()] == ["rate-limited"]
+    log = ""
+    for attempt in range(3):
+        before = seen(log=log, attempt=str(attempt))
+        log = str(outcome_move(core.ctx, "dispatch", before, Retry("harness-transient")).fields["log"])
+    assert [json.loads(line).get("attempt", 0) for line in log.splitlines()] == [0, 1, 2]
 
 
 def test_the_end_always_has_its_own_row(core: Core) -> None:

@@ -35,6 +35,10 @@ def forwarded(spoil: Callable[[Move, Envelope], None]) -> PlanBatch:
     return plan
 
 
+def unspoiled(move: Move, envelope: Envelope) -> None:
+    """Every move as it is."""
+
+
 def together(core: Core, count: int) -> list[str]:
     """Messages of one chat, so of one partition."""
     return core.publish(*(message(n, text=f"nr {n}") for n in range(count)))
@@ -195,7 +199,7 @@ def test_a_draining_process_takes_nothing_new(core: Core) -> None:
 
 
 def test_a_partition_is_given_back_between_two_batches_when_the_process_ends(core: Core) -> None:
-    ids = together(with_plans(core, admission=forwarded(lambda *_: None)), BATCH + 1)
+    ids = together(with_plans(core, admission=forwarded(unspoiled)), BATCH + 1)
     core.probe.at["admission.after_apply"] = lambda: setattr(core.ctx, "draining", True)
     core.run("admission", core.record(ids[0])["part"])
     assert [core.end(i)[0] for i in (ids[0], ids[-1])] == ["engagement", "admission"]

@@ -31,7 +31,13 @@ def test_r20_r22_what_forbids_asking(age_ms: int, refusal: str | None, outcome: 
 
 
 def ended(how: Ended, **changes: Any) -> Outcome:
-    facts = {"idempotent": False, "probing": False, "after_s": None, "open_s": 15, "error": "Kind: words"}
+    facts: dict[str, Any] = {
+        "idempotent": False,
+        "probing": False,
+        "after_s": None,
+        "open_s": 15,
+        "error": "Kind: words",
+    }
     return after(how, **{**facts, **changes})
 
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 import redis
-from core_world import NOW_MS, Core, core_of, message, settings_of
+from core_world import NOW_MS, Core, Told, core_of, message, settings_of
+from prometheus_client import Gauge
 
 from shared import metrics
 from shared.outcome import Finish, Retry, Stage
@@ -183,6 +184,22 @@ def test_p14_after_a_dead_turn_the_next_of_the_lane_runs(core: Core) -> None:
     assert (core.end(one)[1], core.end(two)[0]) == ("effect-unknown", "answered")
 
 
+def test_one_id_that_cannot_be_decided_does_not_end_the_housekeeping(core: Core) -> None:
+    one = running(core)
+    [two] = core.publish(message(2, chat_id="b"))
+    held_by_the_dead(core, "admission", core.record(two)["part"], [two])
+
+    def broken(_: str) -> Told:
+        raise ZeroDivisionError
+
+    core.ctx.harness = broken
+    one_keeper = keeper(core)
+    silence(core, one_keeper, LEASE_S)
+    assert one_keeper.elected
+    assert core.record(two)["takeovers"] == "1"
+    assert core.record(one)["place"] == "running"
+
+
 def test_r48_a_send_whose_worker_died_is_unknown_and_not_repeated(core: Core) -> None:
     [one] = core.publish(message())
     core.wake("admission", "engagement", "dispatch")
@@ -264,6 +281,11 @@ def test_the_slow_scan_puts_back_what_stands_in_no_place(core: Core) -> None:
     assert core.end(one) == ("answered", "owner.private")
 
 
+def shown(gauge: Gauge, *labels: str) -> float:
+    """What a scrape would see."""
+    return next(s.value for m in gauge.collect() for s in m.samples if tuple(s.labels.values()) == labels)
+
+
 def test_the_gauges_show_the_stage_sets_and_not_celerys_lists(core_client: redis.Redis) -> None:
     core = core_of(core_client, settings_of())
     core.publish(message(1))
@@ -272,12 +294,12 @@ def test_the_gauges_show_the_stage_sets_and_not_celerys_lists(core_client: redis
     due(core, ids[1], 100)
     core_client.delete(core.ctx.keys.wake("admission"))
     gauges(core.ctx)
-    assert metrics.queue_depth.labels("admission")._value.get() == 2
-    assert metrics.queue_oldest.labels("admission")._value.get() == NOW_MS / 1000
-    assert metrics.broker_depth.labels("admission")._value.get() == 0
-    assert metrics.due_depth.labels("admission")._value.get() == 1
-    assert metrics.queue_depth.labels("quotes")._value.get() == 0
-    assert metrics.queue_oldest.labels("quotes")._value.get() == 0
+    assert shown(metrics.queue_depth, "admission") == 2
+    assert shown(metrics.queue_oldest, "admission") == NOW_MS / 1000
+    assert shown(metrics.broker_depth, "admission") == 0
+    assert shown(metrics.due_depth, "admission") == 1
+    assert shown(metrics.queue_depth, "quotes") == 0
+    assert shown(metrics.queue_oldest, "quotes") == 0
 
 
 def test_the_gauges_show_what_waits_and_what_died(core: Core) -> None:
@@ -288,11 +310,11 @@ def test_the_gauges_show_what_waits_and_what_died(core: Core) -> None:
     core.ctx.client.hset(core.ctx.keys.record(dead), "env", "{")
     core.wake("admission")
     gauges(core.ctx)
-    assert metrics.queue_depth.labels("dispatch")._value.get() == 1
-    assert metrics.parked_depth.labels("lane")._value.get() == 1
-    assert metrics.lane_depth._value.get() == 1
-    assert metrics.dead_letter_depth.labels("admission")._value.get() == 1
-    assert metrics.dead_letter_oldest.labels("admission")._value.get() == NOW_MS / 1000
+    assert shown(metrics.queue_depth, "dispatch") == 1
+    assert shown(metrics.parked_depth, "lane") == 1
+    assert shown(metrics.lane_depth) == 1
+    assert shown(metrics.dead_letter_depth, "admission") == 1
+    assert shown(metrics.dead_letter_oldest, "admission") == NOW_MS / 1000
 
 
 def test_an_end_is_not_taken_over(core: Core) -> None:
