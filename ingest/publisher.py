@@ -127,6 +127,8 @@ class Publisher:
             if "OOM" in str(error):
                 return Overloaded("memory", AGAIN_S)
             return Unavailable(type(error).__name__)
+        except Exception as error:
+            return error  # a fault of ours: each caller gets it, none waits for ever
         if reply[0] == "full":
             return Overloaded(reply[1], AGAIN_S)
         return None

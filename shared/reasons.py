@@ -38,6 +38,7 @@ LATER: Final = frozenset(
     {
         "harness-transient",
         "handed-back",
+        "session-unavailable",
         "taken-over",
         "lease-lost",
         "judged",

@@ -112,10 +112,15 @@ def with_shared_part(settings: Settings, shared: Mapping[str, Any]) -> Settings:
             if table in own:
                 merged[table] = own[table]
         else:
-            target = cast("dict[str, Any]", merged.setdefault(table, {}))
-            target.pop(name, None)
-            if name in own.get(table, {}):
-                target[name] = own[table][name]
+            kept = own.get(table, {})
+            if table not in merged and name not in kept:
+                continue
+            target = merged.setdefault(table, {})
+            if not isinstance(target, dict):
+                continue  # from_mapping says what is wrong with it
+            cast("dict[str, Any]", target).pop(name, None)
+            if name in kept:
+                target[name] = kept[name]
     return from_mapping(merged)
 
 

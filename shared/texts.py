@@ -122,11 +122,7 @@ TEXTS: Final[Mapping[TextName, Mapping[str, str]]] = {
         "en": "That is too many messages for now. Please try again later.",
     },
     "help": {
-        "zh": "可用命令：\n"
-        "/help 显示这份说明\n"
-        "/new 开始新会话\n"
-        "/status 查看当前状态\n"
-        "/stop 停止正在进行的回答",
+        "zh": "可用命令：\n/help 显示这份说明\n/new 开始新会话\n/status 查看当前状态\n/stop 停止正在进行的回答",
         "en": "Commands:\n"
         "/help shows this list\n"
         "/new starts a new session\n"

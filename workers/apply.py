@@ -118,6 +118,12 @@ def outcome_move(
             move.fields |= {"attempt": attempt, "back": back or stage}
         case Finish(disposition, reason):
             move.end = (disposition, reason, stage)
+            if seen.get("replayed"):
+                letter = ctx.keys.letter(seen.id)
+                move.effects += [
+                    ["HSET", letter, "status", "replayed"],
+                    ["PEXPIRE", letter, retention(ctx.settings)["keep_ms"]],
+                ]
         case Dead(reason, error):
             _bury(ctx, stage, seen, move, reason, error)
     row = Row(stage, _word(outcome), outcome.reason, now, seen.attempt, ctx.config.version, tuple(evidence))

@@ -26,7 +26,7 @@ from shared.process import Process, build, follow
 from shared.sessions import Sessions
 from shared.settings import CONFIG_FILE, AccountSettings, Settings, load
 from workers.app import make_app, register, worker_argv
-from workers.context import Context
+from workers.context import Context, harness_settings
 from workers.deadletters import store
 from workers.moves import slots
 from workers.pipeline import BY_NAME
@@ -211,7 +211,8 @@ def _end_on_term(ctx: Context, stages: tuple[Stage, ...]) -> None:
 
 def _hand_back(ctx: Context) -> None:
     for hold in ctx.beats.held():
-        if hold.name.startswith("turn:") and ctx.harness(_harness_of(ctx, hold.ids)).idempotent:
+        name = _harness_of(ctx, hold.ids) if hold.name.startswith("turn:") else None
+        if name and harness_settings(ctx.settings, name) is not None and ctx.harness(name).idempotent:
             hold.tell("drain")
 
 

@@ -125,7 +125,8 @@ def _ended_alone(seen: Seen, move: Move) -> Move:
     word = (
         "sent" if disposition == "answered" else "dead" if disposition == "dead" and seen.get("parent") else "not-sent"
     )
-    return Move(move.id, move.step, fields={"log": str(move.fields.get("log", ""))}, end=(word, reason, stage))
+    fields = {"log": move.fields["log"]} if "log" in move.fields else {}
+    return Move(move.id, move.step, fields=fields, end=(word, reason, stage))
 
 
 def _turn(ctx: Context, seen: Seen, parent: Seen, result: Outcome) -> Move:

@@ -2,6 +2,8 @@
 
 import time
 
+from redis import exceptions as redis_errors
+
 from shared import metrics
 from shared.beats import Hold
 from shared.channels.port import Part
@@ -50,7 +52,11 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
     if early is not None:
         return _ended(ctx, seen, early, frozen, account)
     harness = ctx.harness(harness_name)
-    turn = facts.turn_of(ctx, seen, frozen)
+    try:
+        turn = facts.turn_of(ctx, seen, frozen)
+    except redis_errors.RedisError:
+        # Nothing was asked yet (the server's memory is full, say): not to be taken for a turn whose end nobody knows.
+        return _ended(ctx, seen, Retry("session-unavailable"), frozen, account)
     started = time.perf_counter()
     async with acknowledged(ctx, account, frozen.target):
         ctx.probe.point("harness")

@@ -1,6 +1,6 @@
 -- reopen.lua: an operator's replay: one dead id goes back to where it died, or to admission.
 -- KEYS: none.  ARGV[1]: now, nonce, id, to, out (the outbound id, for delivery), reset [parts], letter, index, keep_ms,
---   slots, order_wait_ms.  Reply: 'ok', or why not: gone, alive, running (its lane's turn still stands).
+--   slots, order_wait_ms.  Reply: 'ok', or why not: gone (what it needs is not kept), alive (not dead).
 local r = load(A.id)
 if not r then return 'gone' end
 if r.by == nonce then return 'ok' end -- the same call again
@@ -10,7 +10,7 @@ if r.place ~= 'ended' or disposition ~= 'dead' then return 'alive' end
 if call('HEXISTS', rec(A.id), 'env') == 0 then return 'gone' end
 local place = A.to
 r.ticket = call('INCR', P .. 'ticket:' .. r.part)
-local fields = {'step', tonumber(r.step) + 1, 'by', nonce, 'ticket', r.ticket}
+local fields = {'step', tonumber(r.step) + 1, 'by', nonce, 'ticket', r.ticket, 'replayed', 1}
 call('HDEL', rec(A.id), 'attempt', 'takeovers', 'disposition', 'reason', 'ended_at', 'cancel', 'url')
 count(r.account, 1)
 if place == 'dispatch' then
