@@ -44,21 +44,19 @@ class ServerClock:
 
     def __init__(self, time_ms: Callable[[], int]) -> None:
         self._time_ms = time_ms
-        self._sampled_at = time.monotonic()
-        self._sample = time_ms()
+        self._sample = (time.monotonic(), time_ms())
 
     def now_ms(self) -> int:
         """Unix time in integer milliseconds, the server's."""
-        carried = time.monotonic() - self._sampled_at
+        at, sample = self._sample  # one value: several threads look at it
+        carried = time.monotonic() - at
         if carried > SAMPLE_EVERY_S:
             try:
-                sample = self._time_ms()
+                self._sample = (time.monotonic(), max(self._time_ms(), sample))
             except (OSError, ConnectionError, TimeoutError):
-                return self._sample + int(carried * 1000)
-            self._sampled_at = time.monotonic()
-            self._sample = max(sample, self._sample)
-            return self._sample
-        return self._sample + int(carried * 1000)
+                return sample + int(carried * 1000)
+            return self._sample[1]
+        return sample + int(carried * 1000)
 
     def monotonic(self) -> float:
         """Seconds of the host's monotonic clock."""

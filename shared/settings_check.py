@@ -39,12 +39,23 @@ class Problem:
     fix: str
 
 
+SHORTEST_HOLD_S: Final = 1.5
+"""A holder beats every second and gives up after two thirds of the length without a beat."""
+
+
 def problems(settings: Settings) -> list[Problem]:
     """Everything to be said, in the order of the file. Reaches nothing outside `settings` and names no secret."""
     found = [*_harness("harness", settings.harness)]
     for name, harness in settings.harnesses.items():
         found += _harness(f"harnesses.{name}", harness)
     found += _models(settings)
+    found += [
+        Problem(
+            "error", f"pipeline.{key}", "a holder that renews every second would lose it at once", "set 1.5 or more"
+        )
+        for key in ("claim_s", "lease_s")
+        if getattr(settings.pipeline, key) < SHORTEST_HOLD_S
+    ]
     if not settings.accounts:
         found.append(Problem("warning", "accounts", "no account is configured", "add an [[accounts]] table"))
     for number, account in enumerate(settings.accounts):

@@ -238,7 +238,7 @@ def reopen(rig: Rig) -> Prepared:
     rig.dead("m1")
     arguments = {
         "id": "m1", "to": "dispatch", "out": "", "reset": [], "letter": f"{P}dead:m1", "index": f"{P}deads:dispatch",
-        "keep_ms": 60_000, **LANES,
+        "keep_ms": 60_000, "lane_max": 50, **LANES,
     }  # fmt: skip
 
     def later() -> None:

@@ -12,6 +12,12 @@ from workers.moves import lanes, retention
 
 RAW = "poison"
 """The stage under which raw letters are listed."""
+REFUSALS = {
+    "gone": "what it needs is no longer kept",
+    "alive": "it is not dead any more",
+    "full": "its conversation has as many turns waiting as it may; try again when some have ended",
+    "busy": "its sender has another turn under way; try again when that has ended",
+}
 PAGE = 1_000
 """Letters looked at in one go."""
 
@@ -78,13 +84,14 @@ def replay(ctx: Context, letter: Letter, who: str, *, again: bool = False) -> st
         letter=ctx.keys.letter(letter.id),
         index=ctx.keys.letters(letter.stage),
         keep_ms=retention(ctx.settings)["keep_ms"],
+        lane_max=ctx.settings.pipeline.lane_max,
         **lanes(ctx.settings),
     )
     done = reply == "ok"
     if letter.stage in STAGES:
         metrics.replays.labels(letter.stage, "done" if done else "refused").inc()
     ctx.switches.audit("replay", letter.reason, ctx.now_ms(), who=who, envelope=letter.id, result=reply)
-    return None if done else {"gone": "what it needs is no longer kept", "alive": "it is not dead any more"}[reply]
+    return None if done else REFUSALS[reply]
 
 
 def discard(ctx: Context, id_: str) -> None:

@@ -1,6 +1,7 @@
 -- reopen.lua: an operator's replay: one dead id goes back to where it died, or to admission.
 -- KEYS: none.  ARGV[1]: now, nonce, id, to, out (the outbound id, for delivery), reset [parts], letter, index, keep_ms,
---   slots, order_wait_ms.  Reply: 'ok', or why not: gone (what it needs is not kept), alive (not dead).
+--   lane_max, slots, order_wait_ms.  Reply: 'ok', or why not: gone (what it needs is not kept), alive (not dead), full
+--   (its lane has lane_max turns waiting), busy (the guest has another turn).
 local r = load(A.id)
 if not r then return 'gone' end
 if r.by == nonce then return 'ok' end -- the same call again
@@ -9,6 +10,12 @@ local disposition = call('HGET', rec(A.id), 'disposition')
 if r.place ~= 'ended' or disposition ~= 'dead' then return 'alive' end
 if call('HEXISTS', rec(A.id), 'env') == 0 then return 'gone' end
 local place = A.to
+local turn = place == 'dispatch' or place == 'quotes'
+if turn and tonumber(call('HGET', lane_key(r.lane), 'waiting') or 0) >= A.lane_max then return 'full' end
+if turn and r.guest then
+  if (call('HGET', P .. 'guests', r.guest) or A.id) ~= A.id then return 'busy' end
+  call('HSET', P .. 'guests', r.guest, A.id)
+end
 r.ticket = call('INCR', P .. 'ticket:' .. r.part)
 local fields = {'step', tonumber(r.step) + 1, 'by', nonce, 'ticket', r.ticket, 'replayed', 1}
 call('HDEL', rec(A.id), 'attempt', 'takeovers', 'disposition', 'reason', 'ended_at', 'cancel', 'url')
@@ -17,13 +24,15 @@ if place == 'dispatch' then
   place = 'parked:lane'
   call('ZADD', lane_key(r.lane) .. ':ready', r.ticket, A.id)
   fields[#fields + 1] = 'ready_at'; fields[#fields + 1] = now
-  fields[#fields + 1] = 'turn'; fields[#fields + 1] = '1'
-  waiting(r, 1)
 elseif place == 'delivery' then
   place = 'parked:outbound'
 else
   if r.ready_at then call('HDEL', rec(A.id), 'ready_at') end
   call('ZADD', lane_key(r.lane) .. ':pending', r.ticket, A.id)
+end
+if turn then
+  fields[#fields + 1] = 'turn'; fields[#fields + 1] = '1'
+  waiting(r, 1)
 end
 fields[#fields + 1] = 'place'; fields[#fields + 1] = place
 call('HSET', rec(A.id), unpack(fields))
