@@ -92,6 +92,8 @@ class Runner:
                 reply = ctx.scripts.call("claim", ctx.now_ms(), stage=stage, part=part, token=token, limit=BATCH)
                 if reply[0] != "ok":
                     return
+                # The limit is one batch's: a partition under load may be held for hours.
+                hold.until = ctx.clock.monotonic() + spec.limit_s
                 seen = [Seen(i, pairs(f)) for i, f in zip(reply[1::2], reply[2::2], strict=True)]
                 self._waited(stage, *seen)
                 ctx.probe.point(f"{stage}.before_apply")

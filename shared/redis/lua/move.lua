@@ -56,6 +56,9 @@ local function breaker(b)
   end
 end
 
+-- Places that are one stage further: what got there has not killed its workers.
+local PROGRESS = {engagement = true, quotes = true, ['parked:lane'] = true, ['parked:outbound'] = true}
+
 local function apply(m, r)
   local old = at(r.place, r)
   local fields = {}
@@ -93,6 +96,7 @@ local function apply(m, r)
       call('ZREM', lane_key(r.lane) .. ':pending', m.id)
     end
     if old ~= at(m.to, r) then call('ZREM', old, m.id) end
+    if r.takeovers and PROGRESS[m.to] then call('HDEL', rec(m.id), 'takeovers') end
     if m.breaker then breaker(m.breaker); m.breaker = nil end
     wake(m.id, r, m.to)
     if freed then wake_dispatch(freed) end
