@@ -90,7 +90,7 @@ def test_a_process_that_freezes_and_wakes_after_its_leases_ran_out_does_nothing_
         begun, ids, frozen, freezes = time.monotonic(), list[str](), list[tuple[Child, float]](), 0
         waiting = list(events(FROZEN_MESSAGES, PEOPLE, rng))
         try:
-            while waiting or frozen:
+            while waiting or frozen or freezes < FREEZES:
                 if waiting and now.depth() < IN_FLIGHT:
                     ids += now.insist([waiting.pop(0) for _ in range(min(10, len(waiting)))])
                 if len(ids) - now.depth() >= (freezes + 1) * FROZEN_MESSAGES // (FREEZES + 1) and freezes < FREEZES:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shared.redis.client import Redis, connect
-from shared.redis.embedded import Embedded
+from shared.redis.embedded import Embedded, available_kinds
 from workers.ops.cli import app
 from workers.ops.scenario.format import load
 from workers.ops.scenario.model import Scenario
@@ -18,9 +18,13 @@ FOLDER = Path(__file__).parents[1] / "scenarios"
 SCENARIOS = load([FOLDER])
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    with Embedded.start(tmp_path_factory.mktemp("redis"), durable=False) as running:
+REAL = [kind for kind in available_kinds() if kind != "fakeredis"]
+
+
+@pytest.fixture(scope="module", params=REAL)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """Redis and Valkey, whichever are there."""
+    with Embedded.start(tmp_path_factory.mktemp("server"), durable=False, kinds=(request.param,)) as running:
         yield running
 
 
