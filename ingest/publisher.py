@@ -34,7 +34,8 @@ class _Waiting:
 
 
 class Publisher:
-    """The publisher of one process. `settings_now` gives the configuration in force."""
+    """The publisher of one process. `settings_now` gives the configuration in force, `fresh_id` an envelope's id for
+    the Unix ms at which it was received."""
 
     def __init__(
         self,
@@ -43,7 +44,9 @@ class Publisher:
         settings_now: Callable[[], Settings],
         now_ms: Callable[[], int],
         partitions: int,
+        fresh_id: Callable[[int], str] = new_id,
     ) -> None:
+        self._fresh_id = fresh_id
         self._client = client
         self._scripts = scripts
         self._settings_now = settings_now
@@ -72,7 +75,7 @@ class Publisher:
         account = settings.account(message.account)
         route = settings.route(message.account, message.chat_id, message.thread_id, message.chat_type, None)
         scope = route.session_scope or (account.session_scope if account else "chat")
-        id_ = new_id(received_at_ms)
+        id_ = self._fresh_id(received_at_ms)
         envelope = Envelope(
             id=id_,
             message=message,

@@ -4,7 +4,7 @@ from shared import metrics
 from shared.beats import Hold
 from shared.channels.port import Channel, Delivery, Part, Target
 from shared.index import IndexEntry, OutboundIndex
-from shared.outcome import Dead, Finish, Outcome, Retry
+from shared.outcome import Dead, Finish, Outcome, Park, Retry
 from shared.settings import AccountSettings
 from shared.switches import audit_fields
 from workers import outbound
@@ -50,7 +50,9 @@ async def _part(
     try:
         with account_call(ctx, account, hold.name, rates):
             # Read before the intent: from there on nothing may fail but the send.
-            switches = ctx.switches.read().sending
+            switches = ctx.switches.read()
+            if switches.paused:
+                return Park("pause", "paused")
             verdict = _ledger(ctx, seen, hold, number, "intent")
             if verdict == "lost":
                 return None if hold.lost else Retry("lease-lost", 0, counts=False)
@@ -64,7 +66,7 @@ async def _part(
             nonce = f"{seen.id}-{number}"
             began_ms = ctx.now_ms()
             try:
-                work = channel.send(target, part, nonce, account, ctx.api(account), switches)
+                work = channel.send(target, part, nonce, account, ctx.api(account), switches.sending)
                 delivery = await ctx.clock.wait_for(work, SEND_S)
             except TimeoutError:
                 delivery = Delivery("unknown", reason="timeout")
@@ -72,8 +74,6 @@ async def _part(
             await insisted(ctx, hold, lambda: _ledger(ctx, seen, hold, number, "result", delivery))
     except Full as wait:
         return Retry("rate-limited", wait.after_s, counts=False)
-    if delivery.retry_after_s is not None:
-        metrics.channel_rate_limited.labels(account.channel).inc()
     if delivery.state == "sent":
         metrics.end_to_end.labels(account.channel).observe(max(ctx.now_ms() - int(seen.get("at")), 0) / 1000)
         entry = IndexEntry(target.chat_id, part.text, began_ms, ctx.now_ms(), delivery.ids)

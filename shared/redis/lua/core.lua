@@ -107,6 +107,10 @@ local function lane_wake(lane)
     local until_ms = tonumber(r.ready_at) + A.order_wait_ms
     if now < until_ms then
       timer(until_ms, 'order', lane, head[1])
+      if l[2] then -- it had waited long enough for what is pending, but may not pass what is frozen
+        shift(l[2], load(l[2]), 'parked:lane')
+        call('HDEL', key, 'queued')
+      end
       return
     end
     call('HINCRBY', P .. 'stats', 'lane_passed_over', 1)
