@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean install
+.PHONY: help demo test lint bench simulate clean install
 
 help: ## list these targets
 	@echo "Millstream. Targets:"
@@ -30,6 +30,9 @@ lint: $(STAMP) ## ruff, formatting, types, import contracts
 
 bench: $(STAMP) ## measure throughput, and Redis commands and bytes for each message
 	@$(VENV)/bin/millstream bench $(BENCH_ARGS)
+
+simulate: $(STAMP) ## run the simulation: SEEDS=1000 seeds, or SEED=17 alone
+	@$(VENV)/bin/python -m tests.simulation.driver $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
 install: $(STAMP) ## only make .venv and install into it
 
