@@ -79,6 +79,12 @@ class SwitchBoard:
         )
 
 
+def audit_command(keys: Keys, kind: str, reason: str, now_ms: int, **more: str) -> list[str | int]:
+    """The same record as a Redis command, for a move to write with everything else."""
+    row = audit_fields(kind, reason, now_ms, **more)["row"]
+    return ["XADD", keys.audit, "MAXLEN", "~", AUDIT_MAX, "*", "row", row]
+
+
 def audit_fields(kind: str, reason: str, now_ms: int, **more: str) -> dict[str, str]:
     """The one field of an audit record."""
     return {"row": json.dumps({"type": kind, "reason": reason, "at": now_ms, **more}, ensure_ascii=False)}

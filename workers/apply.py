@@ -114,7 +114,7 @@ def outcome_move(
                 tried = Seen(seen.id, {**seen.fields, "attempt": str(attempt)})
                 return outcome_move(ctx, stage, tried, Dead("attempts-exhausted", reason), evidence=evidence)
             move.to = "due"
-            move.score = next_retry_at(now, max(attempt, 1), ctx.settings.pipeline.retry, _rng(ctx), after_s)
+            move.score = next_retry_at(now, max(attempt, 1), ctx.settings.pipeline.retry, ctx.rng, after_s)
             move.fields |= {"attempt": attempt, "back": back or stage}
         case Finish(disposition, reason):
             move.end = (disposition, reason, stage)
@@ -139,17 +139,6 @@ def outcome_move(
         stream = ctx.keys.silent(seen.get("account"))
         move.effects.append(["XADD", stream, "MAXLEN", "~", SILENT_MAX, "*", "id", seen.id, "log", lines])
     return move
-
-
-class _Latest:
-    """A random source that always draws the longest wait: a scenario's retries wait their full backoff."""
-
-    def random(self) -> float:
-        return 1.0
-
-
-def _rng(ctx: Context) -> "_Latest":
-    return ctx.rng if ctx.jitter else _Latest()  # pyright: ignore[reportReturnType]
 
 
 def _bury(ctx: Context, stage: Stage, seen: Seen, move: Move, reason: str, error: str) -> None:

@@ -1,6 +1,5 @@
 """What every stage gets: the server, the clock, the configuration in force, the ways out. One object a process."""
 
-import random
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from shared.message import Message
 from shared.redis.client import Redis
 from shared.redis.keys import Keys
 from shared.redis.scripts import Scripts
+from shared.retry import Rng
 from shared.sessions import Sessions
 from shared.settings import AccountSettings, HarnessSettings, RouteSettings, Settings
 from shared.switches import SwitchBoard
@@ -41,13 +41,12 @@ class Context:
     beats: Beats
     server: ServerWatch
     probe: Probe
-    rng: random.Random
+    rng: Rng
     api: Callable[[AccountSettings], PlatformApi]
     harness: Callable[[str], Harness]
     log_key: bytes
     name: str = "worker"
     draining: bool = False
-    jitter: bool = True
 
     @property
     def settings(self) -> Settings:

@@ -134,27 +134,42 @@ class Loops:
         runner.run(work)
 
 
-def run_worker(settings: Settings, stage: Stage, *more: Stage, concurrency: int = 0, probe: Probe | None = None) -> int:
-    """Be a worker of one stage, or of several in one process, until TERM; returns the exit code."""
-    stages = (stage, *more)
-    specs = [BY_NAME[one] for one in stages]
-    name = f"{'+'.join(stages)}@{socket.gethostname()}"
+def _made(
+    settings: Settings, stages: tuple[Stage, ...], name: str, probe: Probe | None = None
+) -> tuple[Process, Context, Celery]:
+    """A process of these stages, ready to consume: nothing runs in it yet."""
     process = build(settings)
     metrics.start(stages, BUILT, slots(process.config.settings))
-    ctx = context(process, name, probe)
-    runner, loops, stop = Runner(ctx, PLANS), Loops(), threading.Event()
+    ctx = context(process, f"{name}@{socket.gethostname()}", probe)
+    runner, loops = Runner(ctx, PLANS), Loops()
     app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx))
-    for one in stages:
-        register(app, one, _task(loops, runner, one))
+    for stage in stages:
+        register(app, stage, _task(loops, runner, stage))
+    return process, ctx, app
+
+
+def _begin(
+    settings: Settings, process: Process, ctx: Context, stages: tuple[Stage, ...], stop: threading.Event
+) -> None:
+    """Start what runs beside the stages: the beat, the configuration's follower, the metrics, the ear for TERM."""
     process.beats.start()
     threading.Thread(target=follow, args=(process, stop), name="follow", daemon=True).start()
     if settings.metrics.port:
         serve_metrics(settings)
     _end_on_term(ctx, stages)
+
+
+def run_worker(settings: Settings, stage: Stage, *more: Stage, concurrency: int = 0, probe: Probe | None = None) -> int:
+    """Be a worker of one stage, or of several in one process, until TERM; returns the exit code."""
+    stages = (stage, *more)
+    specs = [BY_NAME[one] for one in stages]
+    name, stop = "+".join(stages), threading.Event()
+    process, ctx, app = _made(settings, stages, name, probe)
+    _begin(settings, process, ctx, stages, stop)
     pool = "threads" if any(spec.pool == "threads" for spec in specs) else "solo"
     threads = concurrency or sum(spec.concurrency for spec in specs)
     queues = ",".join(spec.queue for spec in specs)
-    app.worker_main([*worker_argv(stage, pool, threads, "+".join(stages)), f"--queues={queues}"])
+    app.worker_main([*worker_argv(stage, pool, threads, name), f"--queues={queues}"])
     stop.set()
     process.beats.stop()
     return 0
@@ -170,19 +185,10 @@ def celery_app() -> Celery:
     path = Path(os.environ.get(CONFIG_FILE, "millstream.toml"))
     settings = load(path if path.exists() else None, os.environ)
     configure(settings.log)
-    process = build(settings)
-    metrics.start(STAGES, BUILT, slots(process.config.settings))
-    ctx = context(process, f"celery@{socket.gethostname()}")
-    runner, loops = Runner(ctx, PLANS), Loops()
-    app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx))
-    for stage in STAGES:
-        register(app, stage, _task(loops, runner, stage))
+    process, ctx, app = _made(settings, STAGES, "celery")
 
     def begin(**_: object) -> None:
-        process.beats.start()
-        threading.Thread(target=follow, args=(process, threading.Event()), name="follow", daemon=True).start()
-        serve_metrics(settings)
-        _end_on_term(ctx, STAGES)
+        _begin(settings, process, ctx, STAGES, threading.Event())
 
     signals.worker_init.connect(begin, weak=False)
     return app

@@ -203,10 +203,6 @@ class Keys:
         """Hash: dispatch wake-ups under way by harness. Only scripts use it."""
         return f"{self.prefix}wakes"
 
-    def processes(self) -> str:
-        """Hash: process name to what it is, when it was last seen, and what it holds."""
-        return f"{self.prefix}processes"
-
 
 class SessionKeys:
     """The keys of harness sessions."""

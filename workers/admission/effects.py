@@ -8,7 +8,7 @@ from shared.channels import channel
 from shared.envelope import Envelope
 from shared.message import short_hash
 from shared.outcome import Finish
-from shared.switches import AUDIT_MAX, audit_fields
+from shared.switches import audit_command
 from workers import outbound
 from workers.admission import facts
 from workers.admission.facts import WARNED
@@ -36,23 +36,22 @@ log = structlog.get_logger()
 
 def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
     """The moves of a batch, in ticket order: the policy is folded over it, account by account."""
-    items: dict[str, list[Item]] = {}
-    for seen, envelope in batch:
-        item = Item(envelope, int(seen.get("ticket")), seen.get("lane"))
-        items.setdefault(envelope.message.account, []).append(item)
+    items = [Item(envelope, int(seen.get("ticket")), seen.get("lane")) for seen, envelope in batch]
+    by_account: dict[str, list[Item]] = {}
+    for item in items:
+        by_account.setdefault(item.envelope.message.account, []).append(item)
     worlds: dict[str, World] = {}
-    for account_id, of_account in items.items():
+    for account_id, of_account in by_account.items():
         account = ctx.account(account_id)
         if account is not None:
             worlds[account_id] = facts.read(ctx, account, of_account)
     moves: list[Move] = []
-    for seen, envelope in batch:
+    for (seen, envelope), item in zip(batch, items, strict=True):
         message = envelope.message
         world = worlds.get(message.account)
         if world is None:
             moves.append(outcome_move(ctx, "admission", seen, Finish("ignored", "account.removed")))
             continue
-        item = Item(envelope, int(seen.get("ticket")), seen.get("lane"))
         decision = decide(item, world)
         move = outcome_move(ctx, "admission", seen, decision.outcome)
         move.scopes = [item.lane, f"{message.account}|{message.sender_id}"]
@@ -96,8 +95,8 @@ def _write(ctx: Context, item: Item, decision: Decision, world: World, move: Mov
                 move.guards.append(["current", lane, turn_id, view.state or ""])
                 move.stop = True
             case Audit(kind, reason):
-                fields = audit_fields(kind, reason, now, account=account.id, channel=account.channel)
-                move.effects.append(["XADD", ctx.keys.audit, "MAXLEN", "~", AUDIT_MAX, "*", "row", fields["row"]])
+                whose = {"account": account.id, "channel": account.channel}
+                move.effects.append(audit_command(ctx.keys, kind, reason, now, **whose))
             case Warn(event, fields):
                 log.warning(event, envelope=item.envelope.id, **fields)
             case _ as never:

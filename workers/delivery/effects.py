@@ -6,7 +6,7 @@ from shared.channels.port import Channel, Delivery, Part, Target
 from shared.index import IndexEntry, OutboundIndex
 from shared.outcome import Dead, Finish, Outcome, Park, Retry
 from shared.settings import AccountSettings
-from shared.switches import audit_fields
+from shared.switches import audit_command
 from workers import outbound
 from workers.apply import Seen, insisted, outcome_move
 from workers.bulkhead import Full, account_call, send_rates
@@ -112,10 +112,8 @@ def ended(ctx: Context, seen: Seen, outcome: Outcome) -> list[tuple[Seen, Move]]
     if parent is not None and parent.get("place") == "parked:outbound":
         moves.append((parent, _turn(ctx, seen, parent, result)))
     if isinstance(result, Finish) and result.disposition == "skipped":
-        row = audit_fields(
-            "skip", result.reason, ctx.now_ms(), account=seen.get("account"), channel=seen.get("channel")
-        )
-        own.effects.append(["XADD", ctx.keys.audit, "MAXLEN", "~", 10_000, "*", "row", row["row"]])
+        whose = {"account": seen.get("account"), "channel": seen.get("channel")}
+        own.effects.append(audit_command(ctx.keys, "skip", result.reason, ctx.now_ms(), **whose))
     return [*moves, (seen, own)]
 
 

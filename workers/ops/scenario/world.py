@@ -94,12 +94,11 @@ class World:
             beats=process.beats,
             server=process.server,
             probe=self.probe,
-            rng=_Never(),  # pyright: ignore[reportArgumentType]
+            rng=_Longest(),
             api=lambda account: self.platforms.api(account.id, account.channel),
             harness=lambda _: self.harness,
             log_key=process.log_key,
             name="scenario",
-            jitter=False,
         )
 
     async def publish(self, messages: Sequence[Message]) -> list[str]:
@@ -207,8 +206,8 @@ class World:
             return any(pipe.execute())
 
 
-class _Never:
-    """No chance in a scenario."""
+class _Longest:
+    """No chance in a scenario: retries wait their full backoff."""
 
     def random(self) -> float:
         return 1.0
