@@ -1,6 +1,7 @@
 """The access overlay in Redis: what `millstream access` changed while everything runs, on top of the configuration."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from shared.redis.client import Redis
@@ -19,15 +20,15 @@ class Access:
 
     def overlaid(self, account: AccountSettings) -> AccountSettings:
         """The account with its overlay: what every access decision uses."""
-        raw: dict[str, str] = self._client.hgetall(self._keys.access(account.id))
-        if not raw:
-            return account
-        return account.model_copy(update=_values(raw))
+        return overlaid(account, self._client.hgetall(self._keys.access(account.id)))
 
     def replace(self, account: str, **values: Any) -> None:
         """Set whole lists or modes of an account's overlay."""
         self._client.hset(self._keys.access(account), mapping={k: json.dumps(v) for k, v in values.items()})
 
 
-def _values(raw: dict[str, str]) -> dict[str, Any]:
-    return {k: json.loads(v) for k, v in raw.items() if k in FIELDS}
+def overlaid(account: AccountSettings, raw: Mapping[str, str]) -> AccountSettings:
+    """The account with an overlay as Redis holds it."""
+    if not raw:
+        return account
+    return account.model_copy(update={k: json.loads(v) for k, v in raw.items() if k in FIELDS})

@@ -6,6 +6,7 @@ Field names equal those of the golden events (`tests/fixtures`), so that a fixtu
 import hashlib
 import json
 import zlib
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
@@ -133,13 +134,13 @@ class Message(Frozen):
         """`text`, or the kind of the first attachment."""
         return self.attachments[0].kind if self.attachments else "text"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what the sender wrote (text and attachments, not the quote), 64 hex digits."""
         parts = [self.text, [[a.kind, a.name] for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """What a second event with the same key must equal to be a duplicate and not a conflict."""
         return "|".join((self.digest[:32], self.kind, short_hash(self.sender_id), short_hash(self.chat_id)))

@@ -7,6 +7,7 @@ or call that is not in its set becomes `other`, so that a bug cannot make a new 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from threading import Thread
 from typing import Final, Literal, TypeAlias, get_args
@@ -297,8 +298,24 @@ def serve(port: int, host: str = "127.0.0.1") -> tuple[WSGIServer, Thread]:
 
 def closed(metric: Counter, label: str, value: str) -> str:
     """`value` when it is one of the metric's closed values of `label`, else `other`."""
-    sets = next(d.sets for d in DECLARED if d.collector is metric)
-    return value if value in sets[label] else "other"
+    return value if value in _sets(metric)[label] else "other"
+
+
+@cache
+def _sets(metric: Counter) -> Mapping[str, tuple[str, ...]]:
+    return next(d.sets for d in DECLARED if d.collector is metric)
+
+
+@cache
+def counter(metric: Counter, *labels: str) -> Counter:
+    """One series of a counter. Kept, since every message asks for several; the label sets are closed."""
+    return metric.labels(*labels)
+
+
+@cache
+def histogram(metric: Histogram, *labels: str) -> Histogram:
+    """One series of a histogram, as `counter`."""
+    return metric.labels(*labels)
 
 
 def count_dead(stage: Stage, reason: str) -> None:
@@ -313,7 +330,7 @@ def count_retry(stage: Stage, reason: str) -> None:
 
 def count_gate(lane: Literal["owner", "private", "group"], reason: str) -> None:
     """One more decision of the gate."""
-    gate_decisions.labels(lane, closed(gate_decisions, "reason", reason)).inc()
+    counter(gate_decisions, lane, closed(gate_decisions, "reason", reason)).inc()
 
 
 class ConnectorGauges:

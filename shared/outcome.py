@@ -26,7 +26,7 @@ Disposition: TypeAlias = Literal[
 ]
 DISPOSITIONS: tuple[Disposition, ...] = get_args(Disposition)
 
-Wait: TypeAlias = Literal["lane", "order", "joining", "outbound", "question", "breaker", "pause"]
+Wait: TypeAlias = Literal["lane", "order", "joining", "question", "breaker", "pause"]
 WAITS: tuple[Wait, ...] = get_args(Wait)
 
 

@@ -134,27 +134,6 @@ class Sessions:
         """Forget the binding, never the session."""
         self._redis.delete(self.keys.bound(lane))
 
-    def session_for(self, lane: str, fresh: str, now_ms: int, idle_s: float = 0) -> str:
-        """The lane's session for a turn that starts now; `fresh` becomes it where none is bound, or where the bound one
-        was idle for more than `idle_s` seconds (0: never too long). Two callers at once get the same session."""
-        key = self.keys.bound(lane)
-
-        def choose(pipe: "Pipeline") -> str:
-            binding = _pairs(pipe.hgetall(key))
-            session = binding.get("session")
-            used_ms = int(binding.get("used_ms", 0))
-            if session and idle_s:
-                ended = pipe.hget(self.keys.meta(session), "ended_ms")
-                last_ms = max(used_ms, int(_text(ended)) if ended is not None else 0)
-                session = None if now_ms - last_ms > idle_s * 1000 else session
-            chosen = session or fresh
-            pipe.multi()
-            pipe.hset(key, mapping={"session": chosen, "used_ms": max(now_ms, used_ms)})
-            pipe.pexpire(key, BINDING_MS)
-            return chosen
-
-        return cast("str", self._redis.transaction(cast("Any", choose), key, value_from_callable=True))
-
     def title(self, session: str) -> str:
         """The session's title, given by its first turn; empty before that."""
         found = self._redis.hget(self.keys.meta(session), "title")

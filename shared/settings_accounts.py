@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -153,7 +154,7 @@ class AccountSettings(Table):
             raise ValueError(f"variant: {self.channel} has no variant {self.variant}, {fix}")
         return self
 
-    @property
+    @cached_property
     def all_self_ids(self) -> frozenset[str]:
         """Every id under which the platform may name this bot."""
         return frozenset(item for item in (self.self_id, *self.self_ids) if item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -33,6 +33,10 @@ from shared.texts import LANGUAGES, NAMES
 
 CROSS_CHECK = "cross_check"
 """Type of the pydantic error whose message already is lines with their paths."""
+
+
+NO_ROUTE: Final = RouteSettings()
+"""What applies where no route matches: it changes nothing."""
 
 
 class Settings(Table):
@@ -149,7 +153,7 @@ class Settings(Table):
         With `role` None (ingest, which cannot know it yet) routes that match on role are passed over; they never set
         what ingest needs, the session scope.
         """
-        return next((r for r in self.routes if r.matches(account, chat, thread, chat_type, role)), RouteSettings())
+        return next((r for r in self.routes if r.matches(account, chat, thread, chat_type, role)), NO_ROUTE)
 
     def engagement_for(self, account: AccountSettings, route: RouteSettings) -> EngagementSettings:
         """The account's table with the keys that the route wrote."""

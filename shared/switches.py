@@ -5,6 +5,7 @@ or at once with `apply` (behaviour.md, section 5): a process that has seen it on
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared.channels.port import Switches
@@ -49,7 +50,10 @@ class SwitchBoard:
 
     def read(self) -> State:
         """Ask Redis. Raises redis errors: who cannot ask must not send."""
-        raw = self.client.hgetall(self.keys.switches)
+        return self.obeyed(self.client.hgetall(self.keys.switches))
+
+    def obeyed(self, raw: Mapping[str, str]) -> State:
+        """What this process must obey, given the switches as Redis has them."""
         if raw.get("applied", "") != self._applied:
             self._applied = raw.get("applied", "")
             self._stuck.clear()

@@ -1,8 +1,8 @@
 """Applying moves: the one call of `move.lua`, its verdicts, and what is counted and logged once a move stands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from redis import exceptions as redis_errors
@@ -68,13 +68,29 @@ async def insisted(ctx: Context, hold: Hold, write: Callable[[], T]) -> T:
             await ctx.clock.sleep(AGAIN_S)
 
 
+class Applied(NamedTuple):
+    """A verdict a move (`lost` for all when the claim is gone), and what the holder goes on with, as claim or start
+    would reply it."""
+
+    verdicts: list[str]
+    following: list[Any]
+
+
 def apply(
-    ctx: Context, moves: Sequence[Move], *, holder: str = "", token: str = "", release: bool = False, nonce: str = ""
-) -> list[str]:
-    """Apply moves in one script. Returns a verdict a move, or `lost` for all when the claim is gone. `nonce`: of a call
-    that may have to be repeated."""
+    ctx: Context,
+    moves: Sequence[Move],
+    *,
+    holder: str = "",
+    token: str = "",
+    release: bool = False,
+    nonce: str = "",
+    following: Mapping[str, Any] | None = None,
+) -> Applied:
+    """Apply moves in one script. `nonce`: of a call that may have to be repeated. `following`: what the holder wants to
+    go on with in the same step: its partition's next batch, or the next turn."""
     settings = ctx.settings
-    verdicts: list[str] = ctx.scripts.call(
+    tidy = {tuple(command): command for move in moves for command in move.tidy}
+    verdicts, then = ctx.scripts.call(
         "move",
         ctx.now_ms(),
         holder=holder,
@@ -82,10 +98,12 @@ def apply(
         release=release,
         nonce=nonce,
         moves=[m.as_argument() for m in moves],
+        tidy=list(tidy.values()),
+        next=following or False,
         **lanes(settings),
         **retention(settings),
     )
-    return ["lost"] * len(moves) if verdicts == ["lost"] else verdicts
+    return Applied(["lost"] * len(moves) if verdicts == ["lost"] else verdicts, then)
 
 
 def outcome_move(
@@ -177,13 +195,13 @@ def note(ctx: Context, stage: Stage, seen: Seen, move: Move) -> None:
     outcome = "forward" if move.end is None else "dead" if move.end[0] == "dead" else "finish"
     if move.end is None and move.to == "due":
         outcome = "retry"
-    elif move.end is None and move.to.startswith("parked:") and move.to not in ("parked:lane", "parked:outbound"):
+    elif move.end is None and move.to.startswith("parked:") and move.to != "parked:lane":
         outcome = "park"
-    metrics.stage_messages.labels(stage, outcome).inc()
+    metrics.counter(metrics.stage_messages, stage, outcome).inc()
     if move.end is not None:
         disposition, reason, _ = move.end
         if seen.get("kind") != "out":
-            metrics.dispositions.labels(channel, disposition).inc()
+            metrics.counter(metrics.dispositions, channel, disposition).inc()
         if disposition == "dead":
             metrics.count_dead(stage, reason)
         level = "warning" if disposition == "dead" else "debug" if disposition in SILENT else "info"

@@ -40,11 +40,12 @@ def freeze(
     context: Sequence[Row] = (),
     unavailable: Sequence[str | None] = (),
     verified: Literal["signature", "fetched"] = "signature",
+    early: bool = False,
 ) -> None:
-    """Write the frozen input, if none stands yet, and let `move` make the turn ready.
+    """Let `move` write the frozen input, where none stands yet, and make the turn ready.
 
-    It is written before the move and only where nothing stands: after a death in between the next worker finds it and
-    resolves nothing a second time.
+    early: it is written before the move, so that after a death in between the next worker finds it and asks no platform
+    a second time. The move makes it last until the message has ended; one whose move never comes is no use to anybody.
     """
     message = envelope.message
     route = routed(ctx.settings, account, message, role)
@@ -53,9 +54,11 @@ def freeze(
         reference=reference, context=context, unavailable=unavailable, verified=verified,
     )  # fmt: skip
     key = ctx.keys.frozen(account.id, message.keys[0])
-    ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
-    # The move makes it last until the message has ended; one whose move never comes is no use to anybody.
-    move.effects.append(["PERSIST", key])
+    if early:
+        ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
+        move.effects.append(["PERSIST", key])
+    else:
+        move.freeze = (key, frozen.encode())
     ctx.probe.point("quotes.after_freeze")
     ready(ctx, seen, route.harness or "default", move)
 

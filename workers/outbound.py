@@ -1,8 +1,10 @@
-"""Making outbound records: an answer's parts, a command's reply, a notice; each with its own id and ledger."""
+"""What is to be sent: an answer's parts, on the record of its turn; a command's reply or a notice, on its own."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
+
+from pydantic_core import to_json
 
 from shared.channels import channel
 from shared.channels.port import Part, Target
@@ -18,30 +20,23 @@ def planned(account: AccountSettings, parts: Sequence[Part]) -> list[Part]:
     return plan_parts(parts, way.limits, way.render)
 
 
-def record(
-    id_: str,
-    account: AccountSettings,
-    target: Target,
-    parts: Sequence[Part],
-    purpose: str,
-    at_ms: int,
-    *,
-    parent: str = "",
-    sender_id: str = "",
-    role: str = "",
-) -> Create:
-    """A record that stands in delivery. `parent`: the turn that waits for it, or '' when it stands alone."""
-    fields: dict[str, str | int] = {
-        "account": account.id,
-        "channel": account.channel,
-        "parts": json.dumps([_lean(asdict(p)) for p in parts], ensure_ascii=False),
-        "target": json.dumps(_lean({**asdict(target), "route": dict(target.route)}), ensure_ascii=False),
+def to_send(parts: Sequence[Part], target: Target, purpose: str, made_ms: int) -> dict[str, str | int]:
+    """The fields of a record that say what delivery sends, and where to. `made_ms`: since when it waits to be sent."""
+    return {
+        "parts": to_json([_lean(p) for p in parts]).decode(),
+        "target": to_json(_lean(target)).decode(),
         "purpose": purpose,
-        "at": at_ms,
+        "made": made_ms,
         "back": "delivery",
     }
-    fields |= {k: v for k, v in (("parent", parent), ("sender", sender_id), ("role", role)) if v}
-    return Create(id_, fields)
+
+
+def record(
+    id_: str, account: AccountSettings, target: Target, parts: Sequence[Part], purpose: str, at_ms: int
+) -> Create:
+    """A record that stands in delivery for itself: a notice, a command's reply."""
+    whose: dict[str, str | int] = {"account": account.id, "channel": account.channel, "at": at_ms}
+    return Create(id_, whose | to_send(parts, target, purpose, at_ms))
 
 
 def fixed(
@@ -72,5 +67,5 @@ def target_from(stored: str) -> Target:
     return Target(**json.loads(stored))
 
 
-def _lean(data: Mapping[str, object]) -> dict[str, object]:
-    return {k: v for k, v in data.items() if v not in (None, "", {})}
+def _lean(value: Part | Target) -> dict[str, object]:
+    return {f.name: v for f in fields(value) if (v := getattr(value, f.name)) not in (None, "", {})}

@@ -27,7 +27,7 @@ class Keys:
         return f"{self.prefix}wake.{stage}"
 
     def lane(self, lane: str, part: str = "") -> str:
-        """Hash (current, state, queued, asker, waiting), or its sorted sets `pending` and `ready`."""
+        """Hash (current, state), or its sorted sets `pending` and `ready`."""
         return f"{self.prefix}lane:{lane}:{part}" if part else f"{self.prefix}lane:{lane}"
 
     def claim(self, account: str, key: str) -> str:
@@ -155,10 +155,9 @@ class Keys:
         """String: the number of partitions, fixed at first start."""
         return f"{self.prefix}partitions"
 
-    @property
-    def breakers(self) -> str:
-        """Prefix of the harness breakers' hashes."""
-        return f"{self.prefix}breaker:"
+    def harness(self, name: str) -> str:
+        """Hash: a harness's breaker, and its wake-ups under way. Only scripts write it."""
+        return f"{self.prefix}harness:{name}"
 
     @property
     def due(self) -> str:
@@ -180,28 +179,19 @@ class Keys:
         """String: the key of the hash under which a quoted id may stand in a log, the same in every process."""
         return f"{self.prefix}log_key"
 
-    def ticket(self, partition: int) -> str:
-        """String: a partition's last ticket. Only scripts use it."""
-        return f"{self.prefix}ticket:{partition}"
+    @property
+    def ticket(self) -> str:
+        """String: the last ticket. Only scripts use it."""
+        return f"{self.prefix}ticket"
 
     def started(self, token: str) -> str:
         """String with an expiry: the turn that a start with this token got. Only scripts use it."""
         return f"{self.prefix}started:{token}"
 
     @property
-    def flags(self) -> str:
-        """Set: partitions with a wake-up under way. Only scripts use it."""
-        return f"{self.prefix}flags"
-
-    @property
     def woken(self) -> str:
-        """Hash: when a partition or harness was last woken, ms. Only scripts use it."""
+        """Hash: when a partition was woken, ms, until somebody found it empty or gave it back. Only scripts use it."""
         return f"{self.prefix}woken"
-
-    @property
-    def wakes(self) -> str:
-        """Hash: dispatch wake-ups under way by harness. Only scripts use it."""
-        return f"{self.prefix}wakes"
 
 
 class SessionKeys:

@@ -4,11 +4,11 @@ A call has a nonce: a repeated call (the answer was lost, redis-py sent it again
 """
 
 import hashlib
-import json
 import secrets
 from importlib import resources
 from typing import Any, Final
 
+from pydantic_core import to_json
 from redis import exceptions as redis_errors
 
 from shared.outcome import STAGES
@@ -17,8 +17,8 @@ from shared.redis.client import Redis
 
 AT_THE_LIMIT: Final = frozenset(
     {
-        "claim", "take", "start", "move", "renew", "hold", "takeover", "release", "fire", "open", "ledger", "restore",
-        "admit", "repush", "index",
+        "claim", "take", "start", "move", "send", "renew", "hold", "takeover", "release", "fire", "open", "ledger",
+        "restore", "admit", "repush", "index",
     }
 )  # fmt: skip
 """Scripts that must run when the server's memory is full: they let work end, or keep bounds of their own (index).
@@ -30,8 +30,8 @@ def _read(name: str) -> str:
 
 
 LATE_MS: Final = 60_000
-"""A claim, start or intent that the server carries out so much later has lost its caller: a call is repeated at most
-`REPEATS` times, each waiting 10 s for its answer (`shared.redis.client`), and every repetition is the same call."""
+"""A lease, start, intent or replay that the server carries out so much later has lost its caller: a call is repeated
+at most `REPEATS` times, each waiting 10 s for its answer (`shared.redis.client`), and each time it is the same call."""
 
 
 class Scripts:
@@ -59,7 +59,7 @@ class Scripts:
     def call(self, name: str, now_ms: int, /, **arguments: Any) -> Any:
         """Run a script; its header says what it wants and replies."""
         arguments |= {"now": now_ms, "nonce": arguments.get("nonce") or secrets.token_hex(6)}
-        argument = json.dumps(arguments, ensure_ascii=False)
+        argument = to_json(arguments)  # several times faster than the standard library, and this is every call
         text, sha = self.source(name)
         try:
             return self._client.evalsha(sha, 0, argument)

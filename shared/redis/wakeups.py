@@ -105,6 +105,16 @@ def fill(template: str, name: str, push_id: str, at_ms: int) -> str:
     return template.replace(ID_MARK, push_id).replace(AT_MARK, str(at_ms)).replace(NAME_MARK, name)
 
 
+@lru_cache
+def shape(stage: str) -> re.Pattern[str]:
+    """What the scripts' own messages of a stage look like, byte for byte."""
+    text = re.escape(template(stage, queue_name(stage), task_name(stage)))
+    name, push_id = _NAME.pattern, r'[^"\\]{1,100}'
+    for mark, kind in ((ID_MARK, push_id), (NAME_MARK, name), (AT_MARK, r"\d{1,20}")):
+        text = text.replace(re.escape(mark), kind)
+    return re.compile(text)
+
+
 def pushed_at_ms(message: bytes) -> int | None:
     """When a message was pushed, in milliseconds of Redis time; None where it does not say so, whatever it is."""
     try:

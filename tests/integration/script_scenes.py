@@ -14,7 +14,7 @@ from shared.redis.scripts import Scripts
 from tests.integration.world import server
 
 P = "t:"
-LATE_MS = 100
+LATE_MS = 500
 LANES = {"slots": {"default": 4}, "order_wait_ms": 10_000}
 KEEP = {"keep_ms": 60_000, "short_ms": 60_000, "frozen_ms": 60_000}
 
@@ -66,8 +66,11 @@ class Rig:
     def accept(self, *ids: str, **more: Any) -> Any:
         return self.call("accept", **accepted(*ids, **more))
 
-    def claim(self, stage: str = "admission", token: str = "w1") -> Any:  # noqa: S107
-        return self.call("claim", stage=stage, part="7", token=token, limit=64)
+    def claim(self, stage: str = "admission", token: str = "w1", limit: int = 64) -> Any:  # noqa: S107
+        return self.call("claim", stage=stage, part="7", token=token, limit=limit)
+
+    def start(self, token: str = "d1", **more: Any) -> Any:  # noqa: S107
+        return self.call("start", harness="default", turn=turn_of(token, **more), **LANES)
 
     def move(
         self,
@@ -76,7 +79,8 @@ class Rig:
         token: str = "w1",  # noqa: S107
         release: bool = True,
     ) -> Any:
-        return self.call("move", **moved(*moves, holder=holder, token=token, release=release))
+        """The verdicts."""
+        return self.call("move", **moved(*moves, holder=holder, token=token, release=release))[0]
 
     def step(self, id_: str) -> int:
         return int(self.hget(id_, "step"))
@@ -94,18 +98,18 @@ class Rig:
         self.move(*(self.frozen(id_) for id_ in ids))
 
     def frozen(self, id_: str) -> dict[str, Any]:
-        fields = {"ready_at": self.now(), "harness": "default", "back": "dispatch", "turn": "1"}
+        fields = {"ready_at": self.now(), "harness": "default", "back": "dispatch"}
         return self.to(id_, "parked:lane", fields=fields)
 
     def running(self, id_: str) -> None:
         self.ready(id_)
-        self.call("start", harness="default", token="d1", **LANES)
+        self.start()
 
     def sending(self, id_: str) -> None:
-        """Answered, with an outbound record `ID-o` under a claim of delivery."""
+        """Answered, with a ledger `ID-o`, under a claim of delivery."""
         self.running(id_)
         self.move(answered(self, id_), holder=f"turn:{id_}", token="d1")
-        self.call("take", stage="delivery", id=f"{id_}-o", token="s1")
+        self.call("take", stage="delivery", id=id_, token="s1")
 
     def dead(self, id_: str) -> None:
         self.ready(id_)
@@ -127,9 +131,35 @@ def moved(*moves: dict[str, Any], holder: str, token: str, release: bool) -> dic
     return {"holder": holder, "token": token, "release": release, "moves": list(moves), **LANES, **KEEP}
 
 
+def turn_of(token: str, fresh: str = "s1", idle_ms: int = 0) -> dict[str, Any]:
+    return {"token": token, "fresh": fresh, "idle": {"default": idle_ms}, "touch_ms": 3_600_000, "binding_ms": 60_000}
+
+
 def answered(rig: Rig, id_: str) -> dict[str, Any]:
-    create = {"id": f"{id_}-o", "fields": {"parent": id_, "account": "a", "parts": "[]"}}
-    return rig.to(id_, "parked:outbound", fields={"out": f"{id_}-o"}, lane_state="answered", creates=[create])
+    fields = {"out": f"{id_}-o", "parts": "[]", "back": "delivery"}
+    return rig.to(id_, "delivery", fields=fields, lane_state="answered")
+
+
+def asking(id_: str, token: str = "s1", **more: Any) -> dict[str, Any]:  # noqa: S107
+    """What send.lua is asked for the first part of a turn's answer."""
+    busy = {"busy": f"{P}busy:a", "most": 4, "busy_ms": 60_000}
+    return {
+        "out": f"{id_}-o", "part": 0, "token": token, "holder": f"delivery:{id_}", "switches": [], "rates": [], **busy,
+        **more,
+    }  # fmt: skip
+
+
+def told(id_: str, state: str = "sent", token: str = "s1") -> dict[str, Any]:  # noqa: S107
+    """What ledger.lua is told of it."""
+    return {
+        "out": f"{id_}-o", "part": 0, "token": token, "state": state, "detail": "x", "busy": f"{P}busy:a",
+        "member": f"delivery:{id_}",
+    }  # fmt: skip
+
+
+def result_of(id_: str, state: str = "sent", token: str = "s1") -> list[Any]:  # noqa: S107
+    """The same with a move."""
+    return [f"{id_}-o", 0, token, state, "x", f"{P}busy:a"]
 
 
 Prepared = tuple[str, dict[str, Any], Callable[[], Any]]
@@ -162,7 +192,7 @@ def start(rig: Rig) -> Prepared:
         rig.move(rig.to("m1", "due", score=0, fields={"back": "dispatch"}), holder="turn:m1", token="d1")
         rig.call("fire", limit=9, **LANES)
 
-    return "start", {"harness": "default", "token": "d1", **LANES}, later
+    return "start", {"harness": "default", "turn": turn_of("d1"), **LANES}, later
 
 
 def move_on(rig: Rig) -> Prepared:
@@ -176,25 +206,29 @@ def move_on(rig: Rig) -> Prepared:
 def move_end(rig: Rig) -> Prepared:
     rig.accept("m1", "m2")
     rig.claim()
-    effects = [["SET", f"{P}dup:k", "m1|x"], ["HINCRBY", f"{P}bots:a", "c", 1]]
-    moves = [{**rig.end("m1"), "effects": effects, "fields": {"dups": "k", "dup_ms": 90_000}}]
+    effects = [["HINCRBY", f"{P}bots:a", "c", 1]]
+    claims = {"claims": [f"{P}dup:k", f"{P}dup:l"], "claim": "m1|x"}
+    moves = [{**rig.end("m1"), "effects": effects, **claims, "fields": {"dups": "k,l", "dup_ms": 90_000}}]
     return "move", moved(*moves, holder="admission:7", token="w1", release=False), lambda: rig.move(rig.end("m2"))
 
 
 def move_freeze(rig: Rig) -> Prepared:
     rig.accept("m1")
     rig.claim()
-    arguments = moved(rig.frozen("m1"), holder="admission:7", token="w1", release=True)
-    return "move", arguments, lambda: rig.call("start", harness="default", token="d1", **LANES)
+    frozen = {**rig.frozen("m1"), "freeze": [f"{P}frozen:m1", "bytes"]}
+    arguments = moved(frozen, holder="admission:7", token="w1", release=True)
+    return "move", arguments, lambda: rig.start()
 
 
 def move_creates(rig: Rig) -> Prepared:
     rig.running("m1")
-    arguments = moved(answered(rig, "m1"), holder="turn:m1", token="d1", release=True)
+    notice = {"id": "m1-n", "fields": {"account": "a", "parts": "[]"}}
+    dead = {**rig.end("m1", "dead", "turn-timeout"), "creates": [notice]}
+    arguments = moved(dead, holder="turn:m1", token="d1", release=True)
 
     def later() -> None:
-        rig.call("take", stage="delivery", id="m1-o", token="s1")
-        rig.move(rig.end("m1"), rig.end("m1-o", "sent"), holder="delivery:m1-o", token="s1")
+        rig.call("take", stage="delivery", id="m1-n", token="s1")
+        rig.move(rig.end("m1-n", "sent"), holder="delivery:m1-n", token="s1")
 
     return "move", arguments, later
 
@@ -215,34 +249,57 @@ def move_breaker(rig: Rig) -> Prepared:
     return "move", moved(retry, holder="turn:m1", token="d1", release=True), lambda: rig.call("fire", limit=9, **LANES)
 
 
-def intent(rig: Rig) -> Prepared:
+def send(rig: Rig) -> Prepared:
     rig.sending("m1")
-    arguments = {"op": "intent", "id": "m1-o", "part": 0, "token": "s1", "holder": "delivery:m1-o"}
-    more = {"op": "result", "id": "m1-o", "part": 0, "token": "s1", "holder": "", "state": "sent", "detail": "x"}
-    return "ledger", arguments, lambda: rig.call("ledger", **more)
+    return "send", asking("m1"), lambda: rig.call("ledger", **told("m1"))
 
 
 def result(rig: Rig) -> Prepared:
     rig.sending("m1")
-    own = {"id": "m1-o", "part": 0, "token": "s1", "holder": "delivery:m1-o"}
-    rig.call("ledger", op="intent", **own)
-    arguments = {"op": "result", **own, "state": "sent", "detail": "x"}
+    rig.call("send", **asking("m1"))
+    return "ledger", told("m1"), lambda: rig.move(rig.end("m1"), holder="delivery:m1", token="s1")
+
+
+def move_result(rig: Rig) -> Prepared:
+    rig.sending("m1")
+    rig.call("send", **asking("m1"))
+    ends = {**rig.end("m1"), "result": result_of("m1")}
+    return "move", moved(ends, holder="delivery:m1", token="s1", release=True), lambda: rig.accept("m2")
+
+
+def move_next_batch(rig: Rig) -> Prepared:
+    rig.accept("m1", "m2")
+    rig.claim(limit=1)
+    arguments = moved(rig.to("m1", "engagement"), holder="admission:7", token="w1", release=False)
+    more = {"stage": "admission", "part": "7", "limit": 1}
+    return "move", {**arguments, "next": more}, lambda: rig.move(rig.end("m2"))
+
+
+def move_next_turn(rig: Rig) -> Prepared:
+    rig.running("m1")
+    rig.accept("m2", lane="l2")
+    rig.claim()
+    rig.move(rig.frozen("m2"))
+    arguments = moved(answered(rig, "m1"), holder="turn:m1", token="d1", release=True)
+    more = {"stage": "dispatch", **turn_of("d2")}
 
     def later() -> None:
-        rig.move(rig.end("m1"), rig.end("m1-o", "sent"), holder="delivery:m1-o", token="s1")
+        rig.call("take", stage="delivery", id="m1", token="s1")
+        rig.move(rig.end("m1"), holder="delivery:m1", token="s1")
+        rig.move(answered(rig, "m2"), holder="turn:m2", token="d2")
 
-    return "ledger", arguments, later
+    return "move", {**arguments, "next": more}, later
 
 
 def reopen(rig: Rig) -> Prepared:
     rig.dead("m1")
     arguments = {
-        "id": "m1", "to": "dispatch", "out": "", "reset": [], "letter": f"{P}dead:m1", "index": f"{P}deads:dispatch",
+        "id": "m1", "to": "dispatch", "reset": [], "letter": f"{P}dead:m1", "index": f"{P}deads:dispatch",
         "keep_ms": 60_000, "lane_max": 50, **LANES,
     }  # fmt: skip
 
     def later() -> None:
-        rig.call("start", harness="default", token="d2", **LANES)
+        rig.start("d2")
         rig.move(rig.end("m1", "dead", "gave-up"), holder="turn:m1", token="d2")
 
     return "reopen", arguments, later
@@ -284,7 +341,10 @@ SCENES: dict[str, Scene] = {
         move_creates,
         move_stop,
         move_breaker,
-        intent,
+        move_result,
+        move_next_batch,
+        move_next_turn,
+        send,
         result,
         reopen,
         takeover,

@@ -17,6 +17,7 @@ from shared.sessions import Sessions
 from shared.settings import Settings, from_mapping
 from workers.apply import Seen
 from workers.context import Context
+from workers.moves import lanes, turn
 from workers.runner import Plans, Runner
 from workers.stages import PLANS
 
@@ -195,6 +196,12 @@ class Core:
         raws: dict[Stage, str | None] = {s: self.ctx.client.rpop(self.ctx.keys.wake(s)) for s in stages}
         return [(stage, wake_name(raw)) for stage, raw in raws.items() if raw]
 
+    def start(self, harness: str = "default", token: str = "dead") -> list[Any]:  # noqa: S107
+        """What a worker is told that starts a turn; nobody beats for it."""
+        settings, now_ms = self.ctx.settings, self.ctx.now_ms()
+        asked = {"harness": harness, "turn": turn(settings, token, "fresh"), **lanes(settings)}
+        return self.ctx.scripts.call("start", now_ms, **asked)
+
     def record(self, id_: str) -> dict[str, str]:
         return self.ctx.client.hgetall(self.ctx.keys.record(id_))
 
@@ -211,8 +218,8 @@ class Core:
         return [json.loads(line) for line in self.record(id_).get("log", "").splitlines()]
 
     def sent(self) -> list[str]:
-        """The texts of every outbound record that is kept, oldest first, whether it was sent or not."""
-        keys = sorted(self.ctx.client.scan_iter(self.ctx.keys.record("*-*")))
+        """The texts that some record still has to send, or was to send when it died, oldest record first."""
+        keys = sorted(self.ctx.client.scan_iter(self.ctx.keys.record("*")))
         stored = [self.ctx.client.hget(key, "parts") for key in keys]
         return [part.get("text", "") for parts in stored if parts for part in json.loads(parts)]
 

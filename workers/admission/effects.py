@@ -28,13 +28,14 @@ from workers.admission.policy import (
     decide,
 )
 from workers.apply import Seen, outcome_move
+from workers.claimed import Claimed
 from workers.context import Context, target_of
 from workers.moves import Move
 
 log = structlog.get_logger()
 
 
-def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
     """The moves of a batch, in ticket order: the policy is folded over it, account by account."""
     items = [Item(envelope, int(seen.get("ticket")), seen.get("lane")) for seen, envelope in batch]
     by_account: dict[str, list[Item]] = {}
@@ -42,9 +43,9 @@ def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
         by_account.setdefault(item.envelope.message.account, []).append(item)
     worlds: dict[str, World] = {}
     for account_id, of_account in by_account.items():
-        account = ctx.account(account_id)
+        account = claimed.account(ctx, account_id)
         if account is not None:
-            worlds[account_id] = facts.read(ctx, account, of_account)
+            worlds[account_id] = facts.read(ctx, account, of_account, claimed)
     moves: list[Move] = []
     for (seen, envelope), item in zip(batch, items, strict=True):
         message = envelope.message
@@ -69,9 +70,8 @@ def _write(ctx: Context, item: Item, decision: Decision, world: World, move: Mov
         match intent:
             case ClaimKeys(keys, identity):
                 hashes = [short_hash(account.id, key) for key in keys]
-                names = [ctx.keys.claim_of(name) for name in hashes]
-                move.guards += [["dup", name, item.envelope.id] for name in names]
-                move.effects += [["SET", name, f"{item.envelope.id}|{identity}"] for name in names]
+                move.claims += [ctx.keys.claim_of(name) for name in hashes]
+                move.claim = f"{item.envelope.id}|{identity}"
                 move.fields["dups"] = ",".join(hashes)
                 move.fields["dup_ms"] = 2 * channel(account.channel).limits.dedupe_s * 1000
             case SetBotRun(run, state) if state == BotRun():

@@ -6,23 +6,30 @@ from typing import cast
 from shared.settings import AccountSettings
 from workers.admission.commands import LaneView, TurnState, command_of
 from workers.admission.policy import BotRun, Claim, Item, World, bot_run_of
+from workers.claimed import Claimed
 from workers.context import Context
+from workers.moves import QUEUED
 
 WARNED = ":w"
 """Behind a run's name: the field that says that its limit was reported."""
 
 
-def read(ctx: Context, account: AccountSettings, items: Sequence[Item]) -> World:
-    """The world of one account's messages in a batch."""
-    keys = list(dict.fromkeys(k for i in items for k in i.envelope.message.keys))
-    held = ctx.client.mget([ctx.keys.claim(account.id, k) for k in keys]) if keys else []
+def read(ctx: Context, account: AccountSettings, items: Sequence[Item], claimed: Claimed) -> World:
+    """The world of one account's messages in a batch. That nobody holds a key is assumed at first: the move claims all
+    keys of a message or none, and where it finds one held the message is decided again, knowing who holds it."""
     return World(
         account=account,
-        read_only=ctx.switches.read().read_only,
-        claims={k: Claim(*v.split("|", 1)) for k, v in zip(keys, held, strict=True) if v},
+        read_only=claimed.switches.read_only,
+        claims=_claims(ctx, account, items) if claimed.again else {},
         bot_runs=_bot_runs(ctx, account, items),
         lanes={i.lane: _lane(ctx, i.lane) for i in items if command_of(i.envelope.message, account) is not None},
     )
+
+
+def _claims(ctx: Context, account: AccountSettings, items: Sequence[Item]) -> dict[str, Claim]:
+    keys = list(dict.fromkeys(k for i in items for k in i.envelope.message.keys))
+    held = ctx.client.mget([ctx.keys.claim(account.id, k) for k in keys]) if keys else []
+    return {k: Claim(*v.split("|", 1)) for k, v in zip(keys, held, strict=True) if v}
 
 
 def _bot_runs(ctx: Context, account: AccountSettings, items: Iterable[Item]) -> dict[str, BotRun]:
@@ -36,11 +43,17 @@ def _bot_runs(ctx: Context, account: AccountSettings, items: Iterable[Item]) -> 
 
 
 def _lane(ctx: Context, lane: str) -> LaneView:
-    current, state, asker, waiting = ctx.client.hmget(ctx.keys.lane(lane), "current", "state", "asker", "waiting")
+    with ctx.client.pipeline(transaction=False) as pipe:
+        pipe.hmget(ctx.keys.lane(lane), "current", "state")
+        pipe.zcard(ctx.keys.lane(lane, "ready"))
+        pipe.zcard(ctx.keys.lane(lane, "pending"))
+        (current, state), ready, pending = pipe.execute()
+    if current is None or state == QUEUED:  # in line, but nobody was asked yet
+        return LaneView(waiting=ready + pending + (current is not None))
     return LaneView(
-        current=current or None,
+        current=current,
         state=cast("TurnState", state) if state else None,
-        asker=asker or None,
+        asker=ctx.client.hget(ctx.keys.record(current), "sender") or None,
         pending_interaction=state == "waiting",
-        waiting=int(waiting or 0),
+        waiting=ready + pending,
     )

@@ -79,7 +79,6 @@ def replay(ctx: Context, letter: Letter, who: str, *, again: bool = False) -> st
         ctx.now_ms(),
         id=letter.id,
         to=letter.stage,
-        out=letter.out,
         reset=reset,
         letter=ctx.keys.letter(letter.id),
         index=ctx.keys.letters(letter.stage),
@@ -109,7 +108,6 @@ def discard(ctx: Context, id_: str) -> None:
             for dup in filter(None, seen.get("dups").split(",")):
                 pipe.pexpire(ctx.keys.claim_of(dup), int(seen.get("dup_ms")))
             if out := seen.get("out"):
-                pipe.pexpire(ctx.keys.record(out), keep["keep_ms"])
                 pipe.pexpire(ctx.keys.ledger(out), keep["keep_ms"])
         pipe.execute()
 

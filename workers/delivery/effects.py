@@ -1,137 +1,193 @@
-"""The delivery stage at work: one outbound record, part by part, an intent before each send, a result after it."""
+"""The delivery stage at work: one record, part by part, an intent before each send, a result after it."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias
 
 from shared import metrics
 from shared.beats import Hold
-from shared.channels.port import Channel, Delivery, Part, Target
+from shared.channels.port import Delivery, Part, Target
 from shared.index import IndexEntry, OutboundIndex
-from shared.outcome import Dead, Finish, Outcome, Park, Retry
+from shared.outcome import Dead, Finish, Outcome, Retry
+from shared.redis.scripts import pairs
 from shared.settings import AccountSettings
-from shared.switches import audit_command
+from shared.switches import State, audit_command
 from workers import outbound
 from workers.apply import Seen, insisted, outcome_move
-from workers.bulkhead import Full, account_call, send_rates
+from workers.bulkhead import BUSY_MS, send_rates
+from workers.claimed import Claimed
 from workers.context import Context, channel_of
 from workers.delivery import facts
 from workers.delivery.policy import after, can_send, next_part, waited_too_long
-from workers.moves import Move
+from workers.moves import Command, Move
 
 SEND_S = 30.0
 """A send that takes longer is cut off and unknown; every channel's own timeout is shorter."""
+SENT = Finish("answered", "sent")
+Refusal: TypeAlias = Outcome | Literal["again", "lost"] | None
 
 
-async def plan(ctx: Context, seen: Seen, hold: Hold) -> list[tuple[Seen, Move]]:
-    """Send what can be sent now; the moves that this comes to, the turn's first, the record's own last."""
-    account = ctx.account(seen.get("account"))
+@dataclass(slots=True)
+class Job:
+    """One record under its claim. `flat`: the switches as the server told them last. `began_ms`: of the last send."""
+
+    ctx: Context
+    seen: Seen
+    hold: Hold
+    account: AccountSettings
+    target: Target
+    switches: State
+    flat: tuple[str, ...]
+    began_ms: int = 0
+
+    @property
+    def out(self) -> str:
+        """What the ledger and the platforms' idempotency keys are named by."""
+        return self.seen.get("out")
+
+
+async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[tuple[Seen, Move]]:
+    """Send what can be sent now, and the move that this comes to; nothing when the claim was lost."""
+    account = claimed.account(ctx, seen.get("account"))
     if account is None:
-        return ended(ctx, seen, Finish("ignored", "account.removed"))
-    parts = outbound.parts_of(seen.get("parts"))
+        return [(seen, ended(ctx, seen, Finish("ignored", "account.removed")))]
     target = outbound.target_from(seen.get("target"))
+    job = Job(ctx, seen, hold, account, target, claimed.switches, claimed.flat)
+    parts, ledger = outbound.parts_of(seen.get("parts")), facts.ledger(claimed.ledger)
     while not hold.lost:
-        wanted = next_part(facts.ledger(ctx, seen.id), len(parts))
+        wanted = next_part(ledger, len(parts))
         if wanted == "done":
-            return ended(ctx, seen, Finish("answered", "sent"))
-        if wanted == "unknown":
-            return ended(ctx, seen, Dead("delivery-unknown", "a send was begun and its end is not known"))
-        refusal = can_send(facts.sending(ctx, seen, account))
+            return [(seen, ended(ctx, seen, SENT))]
+        if not isinstance(wanted, int):
+            unknown = Dead("delivery-unknown", "a send was begun and its end is not known")
+            return [(seen, ended(ctx, seen, unknown))]
+        refusal: Refusal = can_send(facts.sending(seen, account, job.switches)) or _intent(job, wanted)
+        if refusal == "again":
+            continue
+        if refusal == "lost":
+            break
         if refusal is not None:
-            return ended(ctx, seen, refusal)
-        outcome = await _part(ctx, seen, hold, account, target, wanted, parts[wanted])
+            return [(seen, ended(ctx, seen, refusal))]
+        delivery = await _send(job, wanted, parts[wanted])
+        if delivery is None:
+            break
+        ledger[wanted] = delivery.state
+        outcome = after(delivery)
+        last = outcome is not None or next_part(ledger, len(parts)) == "done"
+        if last and not channel_of(account).limits.keeps_index:
+            move = ended(ctx, seen, outcome or SENT)
+            # In the same step as the move: nothing can come between what was sent and what is known of it.
+            move.result = _result(job, wanted, delivery)
+            return [(seen, move)]
+        await insisted(ctx, hold, partial(_write, job, wanted, delivery))
         if outcome is not None:
-            return ended(ctx, seen, outcome)
+            return [(seen, ended(ctx, seen, outcome))]
+        _keep(job, wanted, parts[wanted], delivery)
     return []
 
 
-async def _part(
-    ctx: Context, seen: Seen, hold: Hold, account: AccountSettings, target: Target, number: int, part: Part
-) -> Outcome | None:
-    """Send one part once: rate, intent, send, result. None when it was sent."""
-    channel = channel_of(account)
-    rates = send_rates(ctx, account, target.chat_id, channel.limits)
+def _intent(job: Job, number: int) -> Refusal:
+    """Write the intent, at the account's rate. None when the part may be sent; `again` when the switches are not what
+    they were and everything is to be looked at once more; `lost` when the claim is gone."""
+    ctx, account = job.ctx, job.account
+    reply = ctx.scripts.call(
+        "send",
+        ctx.now_ms(),
+        out=job.out,
+        part=number,
+        token=job.hold.token,
+        holder=job.hold.name,
+        switches=job.flat,
+        rates=send_rates(ctx, account, job.target.chat_id, channel_of(account).limits),
+        busy=ctx.keys.busy(account.id),
+        most=ctx.settings.pipeline.account_concurrency,
+        busy_ms=BUSY_MS,
+    )
+    match reply[0]:
+        case "yes":
+            return None
+        case "switched":
+            job.switches, job.flat = ctx.switches.obeyed(pairs(reply[1])), tuple(reply[1])
+            return "again"
+        case "wait":
+            return Retry("rate-limited", reply[1] / 1000, counts=False)
+        case "lost":
+            return "lost" if job.hold.lost else Retry("lease-lost", 0, counts=False)
+        case _:
+            return Dead("delivery-unknown", "another worker has begun this send")
+
+
+async def _send(job: Job, number: int, part: Part) -> Delivery | None:
+    """Send one part whose intent stands. None when the claim was lost before its first byte."""
+    ctx, account = job.ctx, job.account
+    ctx.probe.point("delivery.after_intent")
+    if job.hold.lapse(ctx.clock.monotonic()):
+        _write(job, number, Delivery("not-sent", reason="lease-lost"))
+        return None
+    ctx.probe.point("send")
+    job.began_ms = ctx.now_ms()
     try:
-        with account_call(ctx, account, hold.name, rates):
-            # Read before the intent: from there on nothing may fail but the send.
-            switches = ctx.switches.read()
-            if switches.paused:
-                return Park("pause", "paused")
-            verdict = _ledger(ctx, seen, hold, number, "intent")
-            if verdict == "lost":
-                return None if hold.lost else Retry("lease-lost", 0, counts=False)
-            if verdict != "yes":
-                return Dead("delivery-unknown", "another worker has begun this send")
-            ctx.probe.point("delivery.after_intent")
-            if hold.lapse(ctx.clock.monotonic()):
-                _ledger(ctx, seen, hold, number, "result", Delivery("not-sent", reason="lease-lost"))
-                return None
-            ctx.probe.point("send")
-            nonce = f"{seen.id}-{number}"
-            began_ms = ctx.now_ms()
-            try:
-                work = channel.send(target, part, nonce, account, ctx.api(account), switches.sending)
-                delivery = await ctx.clock.wait_for(work, SEND_S)
-            except TimeoutError:
-                delivery = Delivery("unknown", reason="timeout")
-            ctx.probe.point("delivery.after_send")
-            await insisted(ctx, hold, lambda: _ledger(ctx, seen, hold, number, "result", delivery))
-    except Full as wait:
-        return Retry("rate-limited", wait.after_s, counts=False)
+        work = channel_of(account).send(
+            job.target, part, f"{job.out}-{number}", account, ctx.api(account), job.switches.sending
+        )
+        delivery = await ctx.clock.wait_for(work, SEND_S)
+    except TimeoutError:
+        delivery = Delivery("unknown", reason="timeout")
+    ctx.probe.point("delivery.after_send")
     if delivery.state == "sent":
-        metrics.end_to_end.labels(account.channel).observe(max(ctx.now_ms() - int(seen.get("at")), 0) / 1000)
-        entry = IndexEntry(target.chat_id, part.text, began_ms, ctx.now_ms(), delivery.ids)
-        _keep(ctx, account, channel, nonce, entry)
-    return after(delivery)
+        took_ms = ctx.now_ms() - int(job.seen.get("at"))
+        metrics.end_to_end.labels(account.channel).observe(max(took_ms, 0) / 1000)
+    return delivery
 
 
-def _keep(ctx: Context, account: AccountSettings, channel: Channel, nonce: str, entry: IndexEntry) -> None:
+def _keep(job: Job, number: int, part: Part, delivery: Delivery) -> None:
     """Keep what was sent for later quotes, where the channel has an index and the account's policy reads it. What has
     no text could tell a quote nothing."""
-    if channel.limits.keeps_index and account.quote_policy == "recover" and entry.text:
+    ctx, account = job.ctx, job.account
+    if channel_of(account).limits.keeps_index and account.quote_policy == "recover" and part.text:
         ctx.probe.point("index.write")
-        OutboundIndex(ctx.scripts, account.id, ctx.settings.index).keep(entry, ctx.now_ms(), nonce)
+        now = ctx.now_ms()
+        entry = IndexEntry(job.target.chat_id, part.text, job.began_ms, now, delivery.ids)
+        OutboundIndex(ctx.scripts, account.id, ctx.settings.index).keep(entry, now, f"{job.out}-{number}")
 
 
-def _ledger(ctx: Context, seen: Seen, hold: Hold, number: int, op: str, delivery: Delivery | None = None) -> str:
-    more = {} if delivery is None else {"state": delivery.state, "detail": ",".join(delivery.ids) or delivery.reason}
-    return ctx.scripts.call(
-        "ledger", ctx.now_ms(), op=op, id=seen.id, part=number, token=hold.token, holder=hold.name, **more
-    )
+def _result(job: Job, number: int, delivery: Delivery) -> Command:
+    """What move.lua and ledger.lua are told of a send."""
+    detail = ",".join(delivery.ids) or delivery.reason
+    return [job.out, number, job.hold.token, delivery.state, detail, job.ctx.keys.busy(job.account.id)]
 
 
-def ended(ctx: Context, seen: Seen, outcome: Outcome) -> list[tuple[Seen, Move]]:
-    """What an outcome means for the record and, when it ends, for the turn that waits for it."""
-    parent = facts.parent(ctx, seen)
+def _write(job: Job, number: int, delivery: Delivery) -> None:
+    out, part, token, state, detail, busy = _result(job, number, delivery)
+    job.ctx.scripts.call(
+        "ledger", job.ctx.now_ms(), out=out, part=part, token=token, state=state, detail=detail, busy=busy,
+        member=job.hold.name,
+    )  # fmt: skip
+
+
+def ended(ctx: Context, seen: Seen, outcome: Outcome) -> Move:
+    """What an outcome means for the record: a turn ends as what became of its answer; what stands alone was sent or was
+    not, and is nobody's dead letter a second time."""
     if isinstance(outcome, Retry) and outcome.reason == "rate-limited" and _old(ctx, seen):
         outcome = Dead("gave-up", "the platform's rate limit never let it through")
-    own = outcome_move(ctx, "delivery", seen, outcome)
-    if own.end is None:
+    if not facts.alone(seen) and outcome == SENT:
+        outcome = Finish("answered", seen.get("why") or "sent")
+    move = outcome_move(ctx, "delivery", seen, outcome, evidence=(("outbound", seen.get("out")),))
+    if move.end is None:
         if isinstance(outcome, Retry):
             metrics.count_retry("delivery", outcome.reason)
-        return [(seen, own)]
-    result = Dead("attempts-exhausted", outcome.reason) if isinstance(outcome, Retry) else outcome
-    own = _ended_alone(seen, own)
-    moves: list[tuple[Seen, Move]] = []
-    if parent is not None and parent.get("place") == "parked:outbound":
-        moves.append((parent, _turn(ctx, seen, parent, result)))
-    if isinstance(result, Finish) and result.disposition == "skipped":
+        return move
+    if isinstance(outcome, Finish) and outcome.disposition == "skipped":
         whose = {"account": seen.get("account"), "channel": seen.get("channel")}
-        own.effects.append(audit_command(ctx.keys, "skip", result.reason, ctx.now_ms(), **whose))
-    return [*moves, (seen, own)]
-
-
-def _ended_alone(seen: Seen, move: Move) -> Move:
-    """The record's own end: kept whole when its turn is a dead letter, else only sent or not-sent."""
-    disposition, reason, stage = move.end or ("answered", "sent", "delivery")
-    word = (
-        "sent" if disposition == "answered" else "dead" if disposition == "dead" and seen.get("parent") else "not-sent"
-    )
-    fields = {"log": move.fields["log"]} if "log" in move.fields else {}
-    return Move(move.id, move.step, fields=fields, end=(word, reason, stage))
-
-
-def _turn(ctx: Context, seen: Seen, parent: Seen, result: Outcome) -> Move:
-    if isinstance(result, Finish) and result.disposition == "answered":
-        result = Finish("answered", parent.get("why") or "sent")
-    return outcome_move(ctx, "delivery", parent, result, evidence=(("outbound", seen.id),))
+        move.effects.append(audit_command(ctx.keys, "skip", outcome.reason, ctx.now_ms(), **whose))
+    if facts.alone(seen):
+        _, reason, stage = move.end
+        fields = {"log": move.fields["log"]} if "log" in move.fields else {}
+        audits = [e for e in move.effects if e[1] == ctx.keys.audit]
+        word = "sent" if outcome == SENT else "not-sent"
+        return Move(move.id, move.step, fields=fields, effects=audits, end=(word, reason, stage))
+    return move
 
 
 def _old(ctx: Context, seen: Seen) -> bool:
-    return waited_too_long(ctx.now_ms(), int(seen.get("at")), ctx.settings.harness.give_up_s)
+    return waited_too_long(ctx.now_ms(), int(seen.get("made")), ctx.settings.harness.give_up_s)

@@ -2,17 +2,16 @@
 
 import time
 
-from redis import exceptions as redis_errors
-
 from shared import metrics
 from shared.beats import Hold
 from shared.channels.port import Part
 from shared.frozen import FrozenMismatch, FrozenTurn
-from shared.outcome import Dead, Finish, Outcome, Park, Retry
+from shared.outcome import Dead, Finish, Forward, Outcome, Retry
 from shared.settings import AccountSettings
 from workers import notices, outbound
 from workers.acknowledging import acknowledged
 from workers.apply import Seen, outcome_move
+from workers.claimed import Claimed
 from workers.context import Context, harness_settings, routed_mode
 from workers.dispatch import facts, policy
 from workers.dispatch.facts import Interrupted, Tried
@@ -20,27 +19,28 @@ from workers.dispatch.policy import Before, after, before
 from workers.moves import Move
 
 
-async def plan(ctx: Context, seen: Seen, hold: Hold, harness: str, probing: bool) -> list[tuple[Seen, Move]]:
+async def plan(ctx: Context, seen: Seen, hold: Hold, harness: str, claimed: Claimed) -> list[tuple[Seen, Move]]:
     """The move of one turn: asked, and what came of it. Nothing when the hold was lost."""
     try:
-        return [(seen, await _move(ctx, seen, hold, harness, probing))]
+        return [(seen, await _move(ctx, seen, hold, harness, claimed))]
     except Interrupted:
         return []
 
 
-async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing: bool) -> Move:
+async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, claimed: Claimed) -> Move:
+    probing = claimed.probing
     try:
-        frozen = facts.frozen_of(ctx, seen)
+        frozen = facts.frozen(claimed.frozen)
     except FrozenMismatch as error:
         return outcome_move(ctx, "dispatch", seen, Dead("frozen-mismatch", str(error)))
-    account = ctx.account(frozen.account)
+    account = ctx.settings.account(frozen.account)
     if account is None:
         return outcome_move(ctx, "dispatch", seen, Finish("ignored", "account.removed"))
     settings = harness_settings(ctx.settings, harness_name)
     if settings is None:
         gone = Dead("harness-refused", f"no harness {harness_name} is configured")
         return _ended(ctx, seen, gone, frozen, account)
-    sending = ctx.switches.read().sending
+    sending = claimed.switches.sending
     early = before(
         Before(
             now_ms=ctx.now_ms(),
@@ -52,11 +52,7 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
     if early is not None:
         return _ended(ctx, seen, early, frozen, account)
     harness = ctx.harness(harness_name)
-    try:
-        turn = facts.turn_of(ctx, seen, frozen)
-    except redis_errors.RedisError:
-        # Nothing was asked yet (the server's memory is full, say): not to be taken for a turn whose end nobody knows.
-        return _ended(ctx, seen, Retry("session-unavailable"), frozen, account)
+    turn = facts.turn_of(seen, frozen, claimed.session)
     started = time.perf_counter()
     async with acknowledged(ctx, account, frozen.target):
         ctx.probe.point("harness")
@@ -78,16 +74,10 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
     move = _ended(ctx, seen, outcome, frozen, account)
     if isinstance(move.end, tuple) or move.to != "due":
         move.drop.append("url")
-    if isinstance(outcome, Park):
-        out = f"{seen.id}-{seen.step}"
-        move.fields["out"] = out
+    if isinstance(outcome, Forward):
+        move.fields |= outbound.to_send(parts, frozen.target, "answer", ctx.now_ms())
+        move.fields |= {"out": f"{seen.id}-{seen.step}", "sender": frozen.sender_id, "attempt": 0}
         move.lane_state = "answered"
-        move.creates.append(
-            outbound.record(
-                out, account, frozen.target, parts, "answer", ctx.now_ms(),
-                parent=seen.id, sender_id=frozen.sender_id, role=frozen.role,
-            )
-        )  # fmt: skip
     _breaker(move, tried, harness_name, settings.breaker.failures, settings.breaker.open_s, probing)
     return move
 
@@ -95,10 +85,10 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
 def recovered(ctx: Context, seen: Seen) -> Move:
     """The move of a running turn whose worker died; the keeper applies it."""
     try:
-        frozen = facts.frozen_of(ctx, seen)
+        frozen = facts.frozen(ctx.client.get(ctx.keys.frozen_of(seen.get("fkey"))))
     except FrozenMismatch as error:
         return outcome_move(ctx, "dispatch", seen, Dead("frozen-mismatch", str(error)))
-    account = ctx.account(frozen.account)
+    account = ctx.settings.account(frozen.account)
     known = harness_settings(ctx.settings, frozen.harness) is not None
     result = policy.recovered(
         url=seen.get("url") if known else "",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from shared.beats import Hold
-from shared.envelope import new_id
 from shared.errors import EffectUnknown, Transient
 from shared.frozen import FrozenMismatch, FrozenTurn
 from shared.harness.port import (
@@ -40,19 +39,15 @@ class Interrupted(Exception):
     """The hold was lost, /stop came, or this process ends."""
 
 
-def frozen_of(ctx: Context, seen: Seen) -> FrozenTurn:
+def frozen(stored: str | None) -> FrozenTurn:
     """The turn's frozen input. Raises FrozenMismatch when it is missing or not what was written."""
-    stored = ctx.client.get(ctx.keys.frozen_of(seen.get("fkey")))
     if stored is None:
         raise FrozenMismatch("the frozen input is gone")
     return FrozenTurn.decode(stored)
 
 
-def turn_of(ctx: Context, seen: Seen, frozen: FrozenTurn) -> Turn:
+def turn_of(seen: Seen, frozen: FrozenTurn, session: str) -> Turn:
     """The turn as the harness gets it: everything from the frozen input, and the lane's session."""
-    now = ctx.now_ms()
-    idle_s = ctx.settings.harness_named(frozen.harness).session_idle_s
-    session = ctx.sessions.session_for(seen.get("lane"), new_id(now), now, idle_s)
     return Turn(
         id=seen.id,
         session=session,

@@ -6,7 +6,7 @@ ready -> running -> answered -> (delivery) -> sent            the diagram with e
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from shared.outcome import Dead, Finish, Outcome, Park, Retry
+from shared.outcome import Dead, Finish, Forward, Outcome, Retry
 
 Ended: TypeAlias = Literal[
     "answer", "empty", "draft", "transient", "refused", "broken", "timeout", "stop", "drain", "bad-resume"
@@ -38,7 +38,7 @@ def after(
     """The outcome of one try. `probing`: it tested an open breaker, and failing uses up no attempt."""
     match ended:
         case "answer":
-            return Park("outbound", "answered")
+            return Forward("delivery", "answered")
         case "empty":
             return Finish("answered", "empty")
         case "draft":

@@ -4,17 +4,18 @@ import json
 from typing import assert_never, cast
 
 import structlog
+from pydantic_core import to_json
 
 from shared import metrics
 from shared.admission import Reply, Warn
 from shared.envelope import Envelope
-from shared.frozen import Row
 from shared.message import lane_of
 from shared.outcome import Finish, Forward
 from shared.settings import AccountSettings
 from shared.settings_accounts import Role
 from workers import outbound
 from workers.apply import Seen, outcome_move
+from workers.claimed import Claimed
 from workers.context import Context, routed, target_of
 from workers.engagement import facts
 from workers.engagement.gate import FLOW_WINDOW_MS
@@ -45,16 +46,17 @@ WINDOW_SLACK = 10
 windows' length forgets nothing. Correctness after that rests on the messages' own times."""
 
 
-def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
     """The moves of a batch, in ticket order: the policy is folded over it, account by account."""
     names = {envelope.message.account for _, envelope in batch}
-    accounts = {name: ctx.account(name) for name in names}
-    items = [_item(ctx, seen, envelope, accounts[envelope.message.account]) for seen, envelope in batch]
+    accounts = {name: ctx.settings.account(name) for name in names}
+    applied: dict[tuple[str, int], AccountSettings] = {}
+    items = [_item(ctx, seen, envelope, accounts[envelope.message.account], applied) for seen, envelope in batch]
     by_account: dict[str, list[Item]] = {}
     for item in items:
         if item is not None:
             by_account.setdefault(item.account.id, []).append(item)
-    worlds = {name: facts.read(ctx, some[0].account, some) for name, some in by_account.items()}
+    worlds = {name: facts.read(ctx, some[0].account, some, claimed) for name, some in by_account.items()}
     moves: list[Move] = []
     for (seen, _), item in zip(batch, items, strict=True):
         if item is None:
@@ -67,14 +69,23 @@ def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
     return moves
 
 
-def _item(ctx: Context, seen: Seen, envelope: Envelope, account: AccountSettings | None) -> Item | None:
+def _item(
+    ctx: Context,
+    seen: Seen,
+    envelope: Envelope,
+    account: AccountSettings | None,
+    applied: dict[tuple[str, int], AccountSettings],
+) -> Item | None:
+    """One message of the batch. `applied`: accounts as the routes so far leave them."""
     message, role = envelope.message, cast("Role", seen.get("role") or "guest")
     if account is None:
         return None
     route = routed(ctx.settings, account, message, role)
     said = json.loads(seen.get("verdict")) if seen.get("verdict") else None
-    applied = facts.applied(ctx.settings, account, route)
-    return Item(envelope, int(seen.get("ticket")), seen.get("lane"), role, applied, said)
+    key = (account.id, id(route))
+    if key not in applied:
+        applied[key] = facts.applied(ctx.settings, account, route)
+    return Item(envelope, int(seen.get("ticket")), seen.get("lane"), role, applied[key], said)
 
 
 def _move(ctx: Context, seen: Seen, item: Item, decision: Decision) -> Move:
@@ -83,7 +94,7 @@ def _move(ctx: Context, seen: Seen, item: Item, decision: Decision) -> Move:
     move = outcome_move(ctx, "engagement", seen, decision.outcome)
     move.scopes = [item.lane, f"{message.account}|{message.sender_id}"]
     if isinstance(decision.outcome, Forward) and decision.outcome.stage == "quotes":
-        move.fields |= {"turn": "1", "sender": message.sender_id}
+        move.fields["sender"] = message.sender_id
         move.guards.append(["room", item.lane, ctx.settings.pipeline.lane_max])
         if not needs_quotes(message, item.account):
             rows = context_of(ctx, message)
@@ -102,19 +113,21 @@ def _write(ctx: Context, item: Item, decision: Decision, conversation: str, move
             case Register() if ctx.server.lean():
                 pass  # memory is short: the conversation's log is the first to go
             case Register(text, label, at_ms):
-                row = Row(label=label, text=text, at_ms=at_ms).model_dump_json()
+                row = to_json({"label": label, "text": text, "at_ms": at_ms}).decode()  # read as a `Row`
                 key = keys.log(conversation)
-                move.effects += [["LPUSH", key, row], ["LTRIM", key, 0, LOG_ROWS - 1], ["PEXPIRE", key, LOG_MS]]
+                move.effects.append(["LPUSH", key, row])
+                move.tidy += [["LTRIM", key, 0, LOG_ROWS - 1], ["PEXPIRE", key, LOG_MS]]
             case Cooldown(chat_id, until_ms):
                 life = int(account.engagement.cooldown_s * 1000) * 2 + LOG_MS
                 move.effects.append(["SET", keys.cooldown(account.id, chat_id), until_ms, "PX", life])
+            case FlowHit() if not account.direct_per_minute:
+                pass  # nobody counts
             case FlowHit(sender_id, at_ms):
                 key = keys.flow(account.id, sender_id)
                 low = at_ms - FLOW_WINDOW_MS
-                if account.direct_per_minute:
-                    move.guards.append(["below", key, f"({low}", "+inf", account.direct_per_minute])
-                move.effects += [
-                    ["ZADD", key, at_ms, item.envelope.id],
+                move.guards.append(["below", key, f"({low}", "+inf", account.direct_per_minute])
+                move.effects.append(["ZADD", key, at_ms, item.envelope.id])
+                move.tidy += [
                     ["ZREMRANGEBYSCORE", key, "-inf", low - FLOW_WINDOW_MS * WINDOW_SLACK],
                     ["PEXPIRE", key, FLOW_WINDOW_MS * WINDOW_SLACK],
                 ]

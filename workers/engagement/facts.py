@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from shared.settings import AccountSettings, RouteSettings, Settings
+from workers.claimed import Claimed
 from workers.context import Context
 from workers.engagement.gate import FLOW_WINDOW_MS
 from workers.engagement.policy import Item, World
+from workers.moves import QUEUED
 
 
 def applied(settings: Settings, account: AccountSettings, route: RouteSettings) -> AccountSettings:
@@ -18,32 +20,39 @@ def applied(settings: Settings, account: AccountSettings, route: RouteSettings) 
     return account.model_copy(update={**changes, "engagement": settings.engagement_for(account, route)})
 
 
-def read(ctx: Context, account: AccountSettings, items: Sequence[Item]) -> World:
-    """The world of one account's messages in a batch."""
+def read(ctx: Context, account: AccountSettings, items: Sequence[Item], claimed: Claimed) -> World:
+    """The world of one account's messages in a batch.
+
+    Room in the lanes, free slots and unused minutes are assumed at first where the batch alone cannot use them up: the
+    move's guards see what is so, and where one does not hold the message is decided again with all of it read.
+    """
+    again = claimed.again or len(items) > ctx.settings.pipeline.lane_max
     keys = ctx.keys
     groups = list(dict.fromkeys(i.envelope.message.chat_id for i in items if i.envelope.message.chat_type == "group"))
-    direct = list(dict.fromkeys(i.envelope.message.sender_id for i in items if _limited(i)))
-    guests = list(dict.fromkeys(i.envelope.message.sender_id for i in items if i.role == "guest"))
-    lanes = list(dict.fromkeys(i.lane for i in items))
-    told = list(dict.fromkeys((i.lane, i.envelope.message.sender_id) for i in items))
+    direct = list(dict.fromkeys(i.envelope.message.sender_id for i in items if again and _limited(i)))
+    guests = list(dict.fromkeys(i.envelope.message.sender_id for i in items if again and i.role == "guest"))
+    lanes = list(dict.fromkeys(i.lane for i in items if again))
+    told = list(dict.fromkeys((i.lane, i.envelope.message.sender_id) for i in items if again))
     oldest = min(i.envelope.received_at_ms for i in items) - FLOW_WINDOW_MS
     with ctx.client.pipeline(transaction=False) as pipe:
-        for chat in groups:
-            pipe.get(keys.cooldown(account.id, chat))
+        if groups:
+            pipe.mget([keys.cooldown(account.id, chat) for chat in groups])
         for sender in direct:
             pipe.zrangebyscore(keys.flow(account.id, sender), oldest, "+inf", withscores=True)
         for lane in lanes:
-            pipe.hget(keys.lane(lane), "waiting")
+            pipe.hget(keys.lane(lane), "state")
+            pipe.zcard(keys.lane(lane, "ready"))
+            pipe.zcard(keys.lane(lane, "pending"))
         replies = iter(pipe.execute())
-    cooldowns = {chat: int(v) for chat in groups if (v := next(replies))}
+    cooldowns = {chat: int(v) for chat, v in zip(groups, next(replies), strict=True) if v} if groups else {}
     flow = {sender: tuple(int(score) for _, score in next(replies)) for sender in direct}
-    waiting = {lane: int(v) for lane in lanes if (v := next(replies))}
+    waiting = {lane: (next(replies) == QUEUED) + next(replies) + next(replies) for lane in lanes}
     slots = _hash(ctx, keys.guests, [f"{account.id}|{g}" for g in guests])
     full = {pair for pair in told if waiting.get(pair[0], 0) >= ctx.settings.pipeline.lane_max}
     return World(
         lane_max=ctx.settings.pipeline.lane_max,
         judge=ctx.settings.judge.kind != "none",
-        read_only=ctx.switches.read().read_only,
+        read_only=claimed.switches.read_only,
         cooldowns=cooldowns,
         flow=flow,
         owner_spoke={k: int(v) for k, v in _hash(ctx, keys.owner_spoke(account.id), groups).items()}

@@ -5,6 +5,7 @@ Reads the current text only: what was quoted has no effect (G-67). Times are Uni
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from shared.admission import addressed
@@ -96,4 +97,9 @@ def _rule(message: Message, account: AccountSettings) -> str | None:
 
 def _any_in(words: Iterable[str], text: str) -> bool:
     lowered = text.lower()
-    return any(word.lower() in lowered for word in words)
+    return any(word in lowered for word in _lowered(tuple(words)))
+
+
+@lru_cache(maxsize=256)
+def _lowered(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in words)

@@ -30,7 +30,7 @@ def take_over(ctx: Context, name: str, value: str) -> None:
         planned += _decided(ctx, stage, seen)
     moves = [move for _, move in planned]
     for (seen, move), verdict in zip(
-        planned, apply(ctx, moves, holder=name, token=token) if moves else [], strict=True
+        planned, apply(ctx, moves, holder=name, token=token).verdicts if moves else [], strict=True
     ):
         if verdict == "ok":
             note(ctx, stage, seen, move)
@@ -44,5 +44,5 @@ def _decided(ctx: Context, stage: Stage, seen: Seen) -> list[tuple[Seen, Move]]:
         return []
     loop = Dead("crash-loop", "workers died on it again and again")
     if stage == "delivery":
-        return ended(ctx, seen, loop)
+        return [(seen, ended(ctx, seen, loop))]
     return [(seen, outcome_move(ctx, stage, seen, loop))]

@@ -16,6 +16,7 @@ from shared.settings import AccountSettings
 from workers import outbound
 from workers.apply import Seen, outcome_move, read_envelope
 from workers.bulkhead import Full, account_call
+from workers.claimed import Claimed
 from workers.context import Context, channel_of, target_of
 from workers.freezing import context_of, freeze, ready
 from workers.moves import Move
@@ -25,18 +26,18 @@ from workers.quotes.policy import ids_of, outcome
 log = structlog.get_logger()
 
 
-async def plan(ctx: Context, seen: Seen, hold: Hold) -> list[tuple[Seen, Move]]:
+async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[tuple[Seen, Move]]:
     """The move of one message: its quote resolved, its input frozen."""
     moves: list[Move] = []
     envelope = read_envelope(ctx, "quotes", seen, moves)
     if envelope is not None:
-        moves.append(await _move(ctx, seen, envelope))
+        moves.append(await _move(ctx, seen, envelope, claimed))
     return [(seen, move) for move in moves]
 
 
-async def _move(ctx: Context, seen: Seen, envelope: Envelope) -> Move:
+async def _move(ctx: Context, seen: Seen, envelope: Envelope, claimed: Claimed) -> Move:
     message = envelope.message
-    account = ctx.account(message.account)
+    account = claimed.account(ctx, message.account)
     if account is None:
         return outcome_move(ctx, "quotes", seen, Finish("ignored", "account.removed"))
     stored = ctx.client.get(ctx.keys.frozen(account.id, message.keys[0]))
@@ -68,7 +69,7 @@ async def _move(ctx: Context, seen: Seen, envelope: Envelope) -> Move:
         freeze(
             ctx, seen, envelope, seen.get("role"), account, move,
             reference=reference, context=context_of(ctx, message),
-            verified="fetched" if evidence.fetched else "signature",
+            verified="fetched" if evidence.fetched else "signature", early=True,
         )  # fmt: skip
     return move
 

@@ -13,7 +13,7 @@ for _, id in ipairs(call('ZRANGE', P .. 'at:due', '-inf', now, 'BYSCORE', 'LIMIT
 end
 for _, t in ipairs(call('ZRANGE', P .. 'timers', '-inf', now, 'BYSCORE', 'LIMIT', 0, A.limit)) do
   local kind, name, id = string.match(t, '^([^|]*)|([^|]*)|(.*)$')
-  if kind == 'order' then lane_wake(name)
+  if kind == 'order' then lane_look(name)
   elseif kind == 'breaker' then wake_dispatch(name)
   else rest[#rest + 1] = {kind, name, id} end
   call('ZREM', P .. 'timers', t)

@@ -14,8 +14,8 @@ for _, stage in ipairs({'admission', 'engagement'}) do
     local name = stage .. ':' .. part
     if call('ZCARD', P .. 'at:' .. name) > 0 and call('HEXISTS', P .. 'held', name) == 0
         and now - tonumber(call('HGET', P .. 'woken', name) or 0) > age + A.wait_ms then
-      call('SREM', P .. 'flags', name)
-      wake_partition(stage, tostring(part), true)
+      call('HSET', P .. 'woken', name, now)
+      push(stage, tostring(part), true)
       n = n + 1
     end
   end
@@ -43,9 +43,9 @@ end
 local n, age, none = 0, oldest('dispatch'), call('EXISTS', P .. 'wake.' .. 'dispatch') == 0
 for _, h in ipairs(A.harnesses) do
   if call('ZCARD', P .. 'at:dispatch:' .. h) > 0
-      and (none or now - tonumber(call('HGET', P .. 'woken', 'dispatch:' .. h) or 0) > age + A.wait_ms)
+      and (none or now - tonumber(call('HGET', P .. 'harness:' .. h, 'woken') or 0) > age + A.wait_ms)
       and free_slots(h) > 0 then
-    call('HSET', P .. 'wakes', h, 0)
+    call('HSET', P .. 'harness:' .. h, 'wakes', 0)
     wake_dispatch(h)
     n = n + 1
   end

@@ -9,5 +9,5 @@ if not call('ZSCORE', at(r.place, r), A.id) then
   mended = 1
 end
 if r.place == 'running' and call('HSETNX', P .. 'held', 'turn:' .. A.id, 'nobody|0|' .. A.id) == 1 then mended = 1 end
-if r.place == 'parked:lane' then lane_wake(r.lane) end
+if r.place == 'parked:lane' then lane_look(r.lane) end
 return mended

@@ -25,7 +25,7 @@ def test_every_script_compiles_and_its_flags_say_what_it_may_do(core_client: red
 
 
 def test_what_lets_work_end_runs_at_the_limit_and_accept_does_not() -> None:
-    wanted = {"move", "claim", "take", "start", "renew", "ledger", "release", "takeover", "admit", "repush"}
+    wanted = {"move", "claim", "take", "start", "send", "renew", "ledger", "release", "takeover", "admit", "repush"}
     assert wanted <= AT_THE_LIMIT
     assert "accept" not in AT_THE_LIMIT
     assert set(NAMES) >= AT_THE_LIMIT
@@ -44,13 +44,15 @@ def test_a_server_that_forgot_its_scripts_is_told_again(core_client: redis.Redis
     assert scripts.call("hold", NOW_MS, name="keeper", token="b") == 0
 
 
-def test_a_claim_that_comes_too_late_is_nobodys(core_client: redis.Redis) -> None:
+def test_a_lease_start_or_send_that_comes_too_late_is_nobodys(core_client: redis.Redis) -> None:
     """A call whose caller has long given up must not hold anything in its name."""
     scripts = Scripts(core_client, PREFIX)
     now = server_time_ms(core_client)
     assert scripts.call("hold", now - LATE_MS - 1, name="keeper", token="a") == 0
-    assert scripts.call("take", now - LATE_MS - 1, stage="quotes", id="1", token="a") == ["held"]
-    assert core_client.hgetall(KEYS.held) == {}
+    assert scripts.call("start", now - LATE_MS - 1, harness="default", turn={"token": "a"}) == ["none"]
+    send = {"holder": "delivery:1", "token": "a", "out": "1", "part": 0, "switches": []}
+    assert scripts.call("send", now - LATE_MS - 1, **send) == ["lost"]
+    assert core_client.keys("*") == []
     assert scripts.call("hold", now, name="keeper", token="b") == 1
 
 
@@ -75,8 +77,8 @@ def test_a_repeated_call_is_answered_as_before_and_does_nothing_twice(core: Core
         "slots": {}, "keep_ms": 1, "short_ms": 1, "frozen_ms": 1, "nonce": "one-call",
     }  # fmt: skip
     for _ in range(2):
-        assert core.ctx.scripts.call("move", NOW_MS, **arguments) == ["ok"]
-    assert core.ctx.scripts.call("move", NOW_MS, **{**arguments, "nonce": "another"}) == ["stale"]
+        assert core.ctx.scripts.call("move", NOW_MS, **arguments) == [["ok"], []]
+    assert core.ctx.scripts.call("move", NOW_MS, **{**arguments, "nonce": "another"}) == [["stale"], []]
     assert core.ctx.client.get("t:counted") == "1"
     assert core.record(one)["step"] == "2"
     assert core.ctx.client.llen(KEYS.wake("engagement")) == 1

@@ -28,7 +28,7 @@ def test_forward_and_park_name_the_place(core: Core) -> None:
     assert (forward.to, forward.step, forward.end) == ("engagement", 4, None)
     park = outcome_move(core.ctx, "delivery", seen(), Park("pause", "paused"))
     assert (park.to, park.fields["back"]) == ("parked:pause", "delivery")
-    assert outcome_move(core.ctx, "dispatch", seen(), Park("outbound"), back="x").fields["back"] == "x"
+    assert outcome_move(core.ctx, "dispatch", seen(), Park("order"), back="x").fields["back"] == "x"
 
 
 def test_only_the_gate_gives_an_answered_message_its_reason(core: Core) -> None:
@@ -138,7 +138,7 @@ def test_every_failed_try_is_seen_until_the_turn_is_dead(core: Core) -> None:
         assert core.record(one)["place"] == "due"
         core.clock.step(300)
         core.ctx.scripts.call("fire", core.ctx.now_ms(), limit=256, slots={"default": 32}, order_wait_ms=10_000)
-        core.ctx.client.delete(f"{core.ctx.keys.breakers}default")
+        core.ctx.client.delete(core.ctx.keys.harness("default"))
         core.wake()
     assert core.end(one) == ("dead", "attempts-exhausted")
     assert [(r["outcome"], r.get("attempt", 0)) for r in core.rows(one)[2:]] == [
@@ -180,22 +180,22 @@ def test_a_readable_envelope_adds_no_move(core: Core) -> None:
 def test_a_move_without_the_claim_is_lost(core: Core) -> None:
     [one] = core.publish(message())
     move = outcome_move(core.ctx, "admission", core.seen(one), Finish("ignored", "empty"))
-    assert apply(core.ctx, [move, move], holder="admission:1", token="mine") == ["lost", "lost"]
+    assert apply(core.ctx, [move, move], holder="admission:1", token="mine") == (["lost", "lost"], [])
     assert core.end(one) == ("admission", "")
 
 
 def test_a_move_seen_from_an_old_step_does_nothing(core: Core) -> None:
     [one] = core.publish(message())
     old = core.seen(one)
-    assert apply(core.ctx, [outcome_move(core.ctx, "admission", old, Forward("engagement"))]) == ["ok"]
-    assert apply(core.ctx, [outcome_move(core.ctx, "admission", old, Finish("ignored", "empty"))]) == ["stale"]
+    assert apply(core.ctx, [outcome_move(core.ctx, "admission", old, Forward("engagement"))]).verdicts == ["ok"]
+    assert apply(core.ctx, [outcome_move(core.ctx, "admission", old, Finish("ignored", "empty"))]).verdicts == ["stale"]
     assert core.end(one) == ("engagement", "")
 
 
 @pytest.mark.parametrize("outcome", [Finish("silenced", "no_signal"), Finish("command", "command"), Dead("gave-up")])
 def test_an_end_takes_its_message_out_of_every_place(core: Core, outcome: Outcome) -> None:
     [one] = core.publish(message())
-    assert apply(core.ctx, [outcome_move(core.ctx, "admission", core.seen(one), outcome)]) == ["ok"]
+    assert apply(core.ctx, [outcome_move(core.ctx, "admission", core.seen(one), outcome)]).verdicts == ["ok"]
     client, keys = core.ctx.client, core.ctx.keys
     record = core.record(one)
     assert client.zscore(keys.at("admission", record["part"]), one) is None

@@ -21,7 +21,12 @@ def test_a_move_keeps_what_it_has() -> None:
         score=17,
         fields={"attempt": 1},
         drop=["url"],
-        guards=[["dup", "k", "E1"]],
+        guards=[["room", "l", 5]],
+        claims=["k"],
+        claim="E1|x",
+        freeze=("f", "bytes"),
+        result=["E1-2", 0, "t", "sent", "m-1", "busy"],
+        tidy=[["LTRIM", "k", 0, 9]],
         effects=[["DEL", "k"]],
         creates=[Create("E1-3", {"at": 5})],
         scopes=["lane"],
@@ -32,9 +37,10 @@ def test_a_move_keeps_what_it_has() -> None:
     said = move.as_argument()
     assert said["creates"] == [{"id": "E1-3", "fields": {"at": 5}}]
     assert said["end"] == ("dead", "gave-up", "dispatch")
+    assert (said["claim"], said["freeze"]) == ("E1|x", ("f", "bytes"))
     assert set(said) == {
         "id", "step", "to", "score", "fields", "drop", "guards", "effects", "creates", "scopes", "lane_state", "stop",
-        "end",
+        "claims", "claim", "freeze", "result", "end",
     }  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from shared.frozen import Row
 from shared.message import Attachment, ReplyReference, lane_of
 from workers import notices, outbound
 from workers.acknowledging import EVERY_S, acknowledged
+from workers.apply import apply
 from workers.context import routed, routed_mode, target_of
-from workers.dispatch.facts import frozen_of
+from workers.dispatch.facts import frozen
 from workers.freezing import context_of, freeze, needs_quotes
 from workers.moves import Move
 
@@ -25,12 +26,9 @@ TARGET = Target("harbour", "group", "9", "77", {"k": "v"})
 
 def test_a_record_stands_in_delivery_with_all_it_needs() -> None:
     parts = [Part("text", "a"), Part("image", name="b.png", media_type="image/png", ref="r")]
-    made = outbound.record(
-        "E1-5", ACCOUNT, TARGET, parts, "answer", NOW_MS, parent="E1", sender_id="anna", role="owner"
-    )
+    made = outbound.record("E1-5", ACCOUNT, TARGET, parts, "notice", NOW_MS)
     assert {k: v for k, v in made.fields.items() if k not in ("parts", "target")} == {
-        "account": "demo", "channel": "mock", "purpose": "answer", "at": NOW_MS, "back": "delivery",
-        "parent": "E1", "sender": "anna", "role": "owner",
+        "account": "demo", "channel": "mock", "purpose": "notice", "at": NOW_MS, "made": NOW_MS, "back": "delivery",
     }  # fmt: skip
     assert outbound.parts_of(str(made.fields["parts"])) == parts
     assert outbound.target_from(str(made.fields["target"])) == TARGET
@@ -40,7 +38,26 @@ def test_a_record_stands_in_delivery_with_all_it_needs() -> None:
 def test_what_is_stored_is_read_back(target: Target) -> None:
     made = outbound.record("E1-5", ACCOUNT, target, [], "notice", NOW_MS)
     assert outbound.target_from(str(made.fields["target"])) == target
-    assert not {"parent", "sender", "role"} & set(made.fields)
+    assert not {"sender", "role"} & set(made.fields)
+
+
+def test_an_answer_is_sent_from_its_turns_own_record(core: Core) -> None:
+    """Whose it is, its ticket and its lane stay as they were; the ledger is named by turn and step."""
+    [one] = core.publish(message())
+    core.wake("admission", "engagement")
+    before = core.record(one)
+    core.wake("dispatch")
+    after = core.record(one)
+    assert (after["place"], after["kind"], after["purpose"], after["made"]) == (
+        "delivery",
+        "msg",
+        "answer",
+        str(NOW_MS),
+    )
+    assert (after["out"], after["sender"]) == (f"{one}-{int(before['step']) + 1}", "anna")
+    assert [p.text for p in outbound.parts_of(after["parts"])] == ["何时涨潮？"]
+    assert outbound.target_from(after["target"]) == target_of(message())
+    assert core.ctx.client.hmget(core.ctx.keys.lane(after["lane"]), "current", "state") == [one, "answered"]
 
 
 def test_an_answer_is_cut_clean_and_split_to_the_platforms_length() -> None:
@@ -61,7 +78,7 @@ def test_a_fixed_text_is_in_the_accounts_language() -> None:
 def frozen_turn(core: Core) -> Any:
     [one] = core.publish(message())
     core.wake("admission", "engagement")
-    return frozen_of(core.ctx, core.seen(one))
+    return frozen(core.ctx.client.get(core.ctx.keys.frozen_of(core.record(one)["fkey"])))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +90,7 @@ def test_the_sender_of_a_dead_turn_is_told_once(core: Core, notice: str, said: l
     move = Move("E1", 5, end=("dead", "turn-timeout", "dispatch"))
     notices.failure(move, frozen_turn(core), ACCOUNT, settings, NOW_MS)
     assert [p.text for c in move.creates for p in outbound.parts_of(str(c.fields["parts"]))] == said
-    assert [(c.id, c.fields.get("parent")) for c in move.creates] == [("E1-5-failure", None)] * len(said)
+    assert [(c.id, c.fields["purpose"]) for c in move.creates] == [("E1-5-failure", "notice")] * len(said)
 
 
 @pytest.mark.parametrize("end", [None, ("answered", "empty", "dispatch"), ("cancelled", "stop", "dispatch")])
@@ -131,11 +148,26 @@ def test_z2_freezing_never_overwrites_and_lasts_by_its_move(core: Core) -> None:
         core.process.versions.apply(settings_of({"harness": {"system": system}}), "anna", NOW_MS)
         core.process.config.refresh()
         move = Move(one, 1)
-        freeze(core.ctx, core.seen(one), envelope, "owner", ACCOUNT, move)
+        freeze(core.ctx, core.seen(one), envelope, "owner", ACCOUNT, move, early=True)
         assert (move.to, move.fields["harness"], move.fields["ready_at"]) == ("parked:lane", "default", NOW_MS)
         assert ["PERSIST", key] in move.effects
     assert "first" in core.ctx.client.get(key)
     assert 0 < core.ctx.client.pttl(key) <= 7 * 86_400_000
+
+
+def test_z2_a_freeze_in_engagement_is_written_by_its_move_and_never_overwrites(core: Core) -> None:
+    [one] = core.publish(message())
+    envelope, move = Envelope.from_json(core.record(one)["env"]), Move(one, 1)
+    key = core.ctx.keys.frozen("demo", "anna:1")
+    freeze(core.ctx, core.seen(one), envelope, "owner", ACCOUNT, move)
+    assert move.freeze is not None
+    assert move.freeze[0] == key
+    assert not core.ctx.client.exists(key), "a move that is not applied freezes nothing"
+    assert apply(core.ctx, [move]).verdicts == ["ok"]
+    assert (core.ctx.client.get(key), core.ctx.client.pttl(key)) == (move.freeze[1], -1)
+    again = Move(one, 2, to="engagement", freeze=(key, "other bytes"))
+    assert apply(core.ctx, [again]).verdicts == ["ok"]
+    assert core.ctx.client.get(key) == move.freeze[1]
 
 
 class Api:

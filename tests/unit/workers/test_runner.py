@@ -10,6 +10,7 @@ from shared.beats import Hold
 from shared.envelope import Envelope
 from shared.outcome import Finish, Forward
 from workers.apply import Seen, outcome_move
+from workers.claimed import Claimed
 from workers.context import Context
 from workers.keeper.keeper import Keeper
 from workers.moves import Move
@@ -26,7 +27,7 @@ def with_plans(core: Core, **batches: PlanBatch) -> Core:
 def forwarded(spoil: Callable[[Move, Envelope], None]) -> PlanBatch:
     """An admission that forwards everything, after `spoil` did something to each move."""
 
-    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
         moves = [outcome_move(ctx, "admission", seen, Forward("engagement")) for seen, _ in batch]
         for move, (_, envelope) in zip(moves, batch, strict=True):
             spoil(move, envelope)
@@ -45,7 +46,7 @@ def together(core: Core, count: int) -> list[str]:
 
 
 def test_a_partition_plan_that_raises_leaves_the_claim_to_the_keeper(core: Core) -> None:
-    def broken(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+    def broken(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
         raise ZeroDivisionError
 
     [one] = together(with_plans(core, admission=broken), 1)
@@ -64,14 +65,13 @@ def test_a_partition_plan_that_raises_leaves_the_claim_to_the_keeper(core: Core)
 
 
 def test_a_single_plan_that_raises_leaves_the_claim_to_the_keeper(core: Core) -> None:
-    async def broken(ctx: Context, seen: Seen, hold: Hold) -> list[tuple[Seen, Move]]:
+    async def broken(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[tuple[Seen, Move]]:
         raise ZeroDivisionError
 
     core.plans = Plans(PLANS.batches, {**PLANS.singles, "delivery": broken}, PLANS.turns)
     [one] = together(core, 1)
     core.wake()
-    out = core.record(one)["out"]
-    assert core.ctx.client.hget(core.ctx.keys.held, f"delivery:{out}").endswith(f"|0|{out}")
+    assert core.ctx.client.hget(core.ctx.keys.held, f"delivery:{one}").endswith(f"|0|{one}")
     keeper, core.plans = Keeper(core.ctx, scan=False), PLANS
     keeper.tick()
     core.clock.step(30.1)
@@ -101,7 +101,7 @@ def test_p19_one_id_whose_move_fails_comes_alone_and_ends_move_failed_while_the_
 
 
 def test_a_single_whose_move_fails_ends_move_failed(core: Core) -> None:
-    async def spoiled(ctx: Context, seen: Seen, hold: Hold, harness: str, probing: bool) -> list[tuple[Seen, Move]]:
+    async def spoiled(ctx: Context, seen: Seen, hold: Hold, harness: str, claimed: Claimed) -> list[tuple[Seen, Move]]:
         move = outcome_move(ctx, "dispatch", seen, Finish("answered", "empty"))
         move.effects.append(["LPUSH", "t:switches", "of another type"])
         return [(seen, move)]
@@ -130,7 +130,7 @@ def test_what_is_stale_is_decided_again_and_then_stands(core: Core) -> None:
 def test_what_is_always_stale_is_tried_alone_and_then_dead(core: Core) -> None:
     batches: list[int] = []
 
-    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
         batches.append(len(batch))
         moves = [outcome_move(ctx, "admission", seen, Forward("engagement")) for seen, _ in batch]
         for move, (_, envelope) in zip(moves, batch, strict=True):
@@ -163,7 +163,7 @@ def test_a_failing_message_holds_its_own_scope_and_nobody_elses(core: Core) -> N
 def test_a_partition_is_worked_off_in_batches_and_in_ticket_order(core: Core) -> None:
     batches: list[list[str]] = []
 
-    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]]) -> list[Move]:
+    def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> list[Move]:
         batches.append([seen.id for seen, _ in batch])
         return [outcome_move(ctx, "admission", seen, Forward("engagement")) for seen, _ in batch]
 

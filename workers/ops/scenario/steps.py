@@ -41,7 +41,7 @@ from workers.ops.scenario.world import World
 PLACES: dict[str, Stage] = {
     "admission": "admission", "engagement": "engagement", "judge": "judge", "quotes": "quotes",
     "dispatch": "dispatch", "running": "dispatch", "parked:lane": "dispatch", "due": "dispatch",
-    "parked:outbound": "delivery", "ended": "delivery",
+    "delivery": "delivery", "ended": "delivery",
 }  # fmt: skip
 """Which stage's wake-up stands for a message at a place, for `redeliver: {as: broker}`."""
 

@@ -175,7 +175,7 @@ def test_x8_a_failed_send_re_enters_delivery_only_and_what_was_sent_stays_sent(c
     core.wake("admission", "engagement", "dispatch")
     out = core.record(one)["out"]
     ctx = core.ctx
-    ctx.client.hset(ctx.keys.record(out), "parts", json.dumps([{"kind": "text", "text": t} for t in "ab"]))
+    ctx.client.hset(ctx.keys.record(one), "parts", json.dumps([{"kind": "text", "text": t} for t in "ab"]))
     ctx.client.hset(ctx.keys.ledger(out), mapping={"0": "sent|t|1|m-1", "1": "unknown|t|1|timeout"})
     core.wake()
     assert core.end(one) == ("dead", "delivery-unknown")

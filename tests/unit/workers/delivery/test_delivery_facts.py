@@ -1,22 +1,34 @@
-"""What delivery reads before every part, over a real server."""
+"""What delivery reads before every part: the record, its ledger, the switches and access as they stand now."""
 
 from typing import Any
 
 import pytest
 import redis
-from core_world import NOW_MS, Core, core_of, settings_of
+from core_world import NOW_MS, Core, core_of, message, settings_of
 
 from shared.channels.port import Target
 from shared.settings import AccountSettings
+from shared.switches import State
 from workers import outbound
 from workers.apply import Seen
 from workers.delivery import facts
 from workers.delivery.policy import SendFacts
 
+OPEN = State(False, False, False)
 
-def record(account: AccountSettings, **more: Any) -> Seen:
-    made = outbound.record("E1-5", account, Target("anna", "private"), [], "answer", NOW_MS, **more)
-    return Seen("E1-5", {k: str(v) for k, v in made.fields.items()})
+
+def alone(account: AccountSettings, **more: Any) -> Seen:
+    """A notice as `outbound.record` makes it."""
+    made = outbound.record("E1-5", account, Target("anna", "private"), [], "notice", NOW_MS)
+    return Seen("E1-5", {"kind": "out", **{k: str(v) for k, v in made.fields.items()}, **more})
+
+
+def answer(account: AccountSettings, sender: str) -> Seen:
+    """A turn that has its answer."""
+    fields = outbound.to_send([], Target("anna", "private"), "answer", NOW_MS)
+    return Seen(
+        "E1", {"kind": "msg", "sender": sender, "account": account.id, **{k: str(v) for k, v in fields.items()}}
+    )
 
 
 def account_of(core: Core) -> AccountSettings:
@@ -25,46 +37,51 @@ def account_of(core: Core) -> AccountSettings:
     return found
 
 
-def test_the_ledger_is_a_state_for_each_part(core: Core) -> None:
+def test_the_ledger_is_a_state_for_each_part() -> None:
     stored = {"0": "sent|t|1|m-1,m-2", "1": "intent|t|2|", "10": "unknown|t|3|a|b"}
-    core.ctx.client.hset(core.ctx.keys.ledger("E1-5"), mapping=stored)
-    assert facts.ledger(core.ctx, "E1-5") == {0: "sent", 1: "intent", 10: "unknown"}
-    assert facts.ledger(core.ctx, "nobody") == {}
+    assert facts.ledger(stored) == {0: "sent", 1: "intent", 10: "unknown"}
+    assert facts.ledger({}) == {}
 
 
 @pytest.mark.parametrize(("channel", "exempt"), [("mock", True), ("telegram", False), ("slack", False)])
 def test_r5_r6_only_the_channel_named_mock_is_exempt(core_client: redis.Redis, channel: str, exempt: bool) -> None:
-    core = core_of(core_client, settings_of(channel=channel))
-    account = account_of(core)
-    assert facts.sending(core.ctx, record(account), account) == SendFacts(False, False, False, True, exempt)
+    account = account_of(core_of(core_client, settings_of(channel=channel)))
+    assert facts.sending(alone(account), account, OPEN) == SendFacts(False, False, False, True, exempt)
 
 
-def test_r21_the_switches_are_read_afresh(core: Core) -> None:
+@pytest.mark.parametrize("name", ["read_only", "safe_mode", "paused"])
+def test_r21_a_switch_turned_after_the_claim_is_seen_before_the_send(core: Core, name: str) -> None:
+    """The claim told that nothing forbids it; the script that writes the intent compares, and it is decided again."""
+    [one] = core.publish(message())
+    core.wake("admission", "engagement", "dispatch")
+    reply = core.ctx.scripts.call("take", NOW_MS, stage="delivery", id=one, token="t")
+    told = reply[3]
+    core.ctx.switches.write(name, True, "anna", NOW_MS)
+    send = {
+        "out": core.record(one)["out"], "part": 0, "token": "t", "holder": f"delivery:{one}", "rates": [],
+        "busy": "t:busy:demo", "most": 4, "busy_ms": 1_000,
+    }  # fmt: skip
+    word, now = core.ctx.scripts.call("send", NOW_MS, switches=told, **send)
+    assert word == "switched"
+    assert core.ctx.client.hgetall(core.ctx.keys.ledger(core.record(one)["out"])) == {}
+    state = core.ctx.switches.obeyed(dict(zip(now[::2], now[1::2], strict=True)))
     account = account_of(core)
-    assert not facts.sending(core.ctx, record(account), account).read_only
-    for name in ("read_only", "safe_mode", "paused"):
-        core.ctx.switches.write(name, True, "anna", NOW_MS)
-    said = facts.sending(core.ctx, record(account), account)
-    assert (said.paused, said.read_only, said.safe_mode) == (True, True, True)
+    said = facts.sending(answer(account, "anna"), account, state)
+    assert {n: getattr(said, n) for n in ("read_only", "safe_mode", "paused")} == {
+        n: n == name for n in ("read_only", "safe_mode", "paused")
+    }
 
 
 def test_z19_a_turns_reply_is_bound_to_its_askers_access(core: Core) -> None:
     core.ctx.access.replace("demo", blocked=["bert"])
     account = account_of(core)
-    reply = record(account, parent="E1", sender_id="bert")
-    assert not facts.sending(core.ctx, reply, account).admitted
-    assert facts.sending(core.ctx, record(account, parent="E1", sender_id="anna"), account).admitted
+    assert not facts.sending(answer(account, "bert"), account, OPEN).admitted
+    assert facts.sending(answer(account, "anna"), account, OPEN).admitted
 
 
 def test_what_stands_alone_answers_nobodys_turn(core: Core) -> None:
     core.ctx.access.replace("demo", blocked=["bert"], direct="off")
     account = account_of(core)
-    assert facts.sending(core.ctx, record(account, sender_id="bert"), account).admitted
-
-
-def test_the_turn_that_waits_is_found_by_the_records_parent(core: Core) -> None:
-    account = account_of(core)
-    assert facts.parent(core.ctx, record(account)) is None
-    assert facts.parent(core.ctx, record(account, parent="E1")) is None
-    core.ctx.client.hset(core.ctx.keys.record("E1"), mapping={"step": "6", "place": "parked:outbound"})
-    assert facts.parent(core.ctx, record(account, parent="E1")) == Seen("E1", {"step": "6", "place": "parked:outbound"})
+    assert facts.alone(alone(account))
+    assert not facts.alone(answer(account, "bert"))
+    assert facts.sending(alone(account, sender="bert"), account, OPEN).admitted

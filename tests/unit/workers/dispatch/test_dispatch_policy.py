@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.outcome import Dead, Finish, Outcome, Park, Retry
+from shared.outcome import Dead, Finish, Forward, Outcome, Retry
 from shared.reasons import ALL
 from workers.dispatch.policy import Before, Ended, after, before, recovered
 
@@ -44,7 +44,7 @@ def ended(how: Ended, **changes: Any) -> Outcome:
 @pytest.mark.parametrize(
     ("how", "outcome"),
     [
-        ("answer", Park("outbound", "answered")),
+        ("answer", Forward("delivery", "answered")),
         ("empty", Finish("answered", "empty")),
         ("draft", Finish("held", "draft")),
         ("transient", Retry("harness-transient")),

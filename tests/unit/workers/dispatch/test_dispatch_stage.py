@@ -238,7 +238,7 @@ def test_p22_three_failures_in_a_row_open_the_breaker_and_one_turn_probes(core_c
         keeper.tick()
         core.wake()
     assert [core.end(i)[0] for i in ids] == ["answered"] * 6
-    assert not core_client.exists(f"{core.ctx.keys.breakers}default")
+    assert not {"fails", "open_until", "probe"} & set(core_client.hgetall(core.ctx.keys.harness("default")))
 
 
 def test_z29_frozen_bytes_that_are_gone_or_changed_are_a_dead_letter(core: Core) -> None:
@@ -293,7 +293,7 @@ def test_a_running_turn_whose_worker_died_and_whose_harness_was_removed_is_effec
     core = deep(core_client)
     [one] = core.publish(message())
     core.wake("admission", "engagement")
-    core.ctx.scripts.call("start", NOW_MS, harness="deep", token="dead", slots={}, order_wait_ms=10_000)
+    assert core.start("deep")[1] == one
     without_its_harness(core)
     keeper = Keeper(core.ctx, scan=False)
     keeper.tick()

@@ -8,6 +8,7 @@ from core_world import Core, message
 from shared.beats import Hold
 from shared.outcome import Forward
 from workers.apply import apply
+from workers.claimed import Claimed
 from workers.judge.effects import plan
 from workers.judge.facts import verdict
 from workers.judge.policy import outcome
@@ -25,9 +26,9 @@ def test_g54_an_absent_judge_is_a_failed_one(core: Core) -> None:
 def test_the_verdict_is_written_to_the_record_and_the_ticket_stays(core: Core) -> None:
     [one, two] = core.publish(message(1), message(2))
     seen = core.seen(one)
-    [(who, move)] = asyncio.run(plan(core.ctx, seen, Hold("judge:x", "t", 3, 9, 0)))
+    [(who, move)] = asyncio.run(plan(core.ctx, seen, Hold("judge:x", "t", 3, 9, 0), Claimed(core.ctx.switches.read())))
     assert (who, move.to) == (seen, "engagement")
-    assert apply(core.ctx, [move]) == ["ok"]
+    assert apply(core.ctx, [move]).verdicts == ["ok"]
     record = core.record(one)
     assert json.loads(record["verdict"]) == {"failed": True}
     assert (record["place"], record["ticket"]) == ("engagement", "1")

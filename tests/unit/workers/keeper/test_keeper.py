@@ -22,7 +22,7 @@ def keeper(core: Core) -> Keeper:
 
 def due(core: Core, id_: str, after_s: float) -> None:
     move = outcome_move(core.ctx, "admission", core.seen(id_), Retry("rate-limited", after_s, counts=False))
-    assert apply(core.ctx, [move]) == ["ok"]
+    assert apply(core.ctx, [move]).verdicts == ["ok"]
 
 
 def test_one_of_two_keeps(core: Core) -> None:
@@ -133,10 +133,7 @@ def running(core: Core) -> str:
     """A message whose turn runs and whose worker is dead."""
     [one] = core.publish(message())
     core.wake("admission", "engagement")
-    reply = core.ctx.scripts.call(
-        "start", core.ctx.now_ms(), harness="default", token="dead", slots={"default": 32}, order_wait_ms=10_000
-    )
-    assert reply[1] == one
+    assert core.start()[1] == one
     return one
 
 
@@ -205,7 +202,7 @@ def test_r48_a_send_whose_worker_died_is_unknown_and_not_repeated(core: Core) ->
     core.wake("admission", "engagement", "dispatch")
     out = core.record(one)["out"]
     core.ctx.client.hset(core.ctx.keys.ledger(out), "0", f"intent|dead|{NOW_MS}|")
-    held_by_the_dead(core, "delivery", out, [out])
+    held_by_the_dead(core, "delivery", one, [one])
     silence(core, keeper(core), LEASE_S)
     core.wake()
     assert core.end(one) == ("dead", "delivery-unknown")
