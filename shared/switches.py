@@ -5,7 +5,7 @@ or at once with `apply` (behaviour.md, section 5): a process that has seen it on
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.channels.port import Switches
@@ -40,6 +40,8 @@ class SwitchBoard:
     keys: Keys
     _stuck: set[str] = field(default_factory=set[str])
     _applied: str = ""
+    _last: State | None = None
+    _seen: tuple[str, ...] = ()
 
     def first_values(self, settings: Settings, now_ms: int) -> None:
         """Write the configuration's values where none was ever set; starting in read-only is audited."""
@@ -50,10 +52,19 @@ class SwitchBoard:
 
     def read(self) -> State:
         """Ask Redis. Raises redis errors: who cannot ask must not send."""
-        return self.obeyed(self.client.hgetall(self.keys.switches))
+        return self.obeyed([word for pair in self.client.hgetall(self.keys.switches).items() for word in pair])
 
-    def obeyed(self, raw: Mapping[str, str]) -> State:
-        """What this process must obey, given the switches as Redis has them."""
+    def last(self) -> tuple[State, tuple[str, ...]]:
+        """What was obeyed last, and the switches as they were then: for a script that compares before it acts."""
+        return (self.read(), self._seen) if self._last is None else (self._last, self._seen)
+
+    def obeyed(self, flat: Sequence[str]) -> State:
+        """What this process must obey, given the switches as Redis has them (name, value, name, value, …)."""
+        state = self._obeyed(dict(zip(flat[::2], flat[1::2], strict=True)))
+        self._last, self._seen = state, tuple(flat)
+        return state
+
+    def _obeyed(self, raw: Mapping[str, str]) -> State:
         if raw.get("applied", "") != self._applied:
             self._applied = raw.get("applied", "")
             self._stuck.clear()

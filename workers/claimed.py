@@ -15,15 +15,14 @@ from workers.context import Context
 class Claimed:
     """Facts of the moment at which the claim was taken.
 
-    switches: as this process must obey them. flat: the same as the server told them, for a script that compares.
-    overlays: access overlays by account. ledger: of an outbound record, by part. frozen, session, probing: of a started
-    turn. again: some message of the batch is decided another time, because what was assumed did not hold.
+    switches: as this process must obey them; of judge, quotes and delivery as it knew them last, and `flat` is for the
+    script that compares before anything is sent. overlays: access overlays by account. frozen, session, probing: of a
+    started turn. again: some message of the batch is decided another time, because what was assumed did not hold.
     """
 
     switches: State
     flat: tuple[str, ...] = ()
     overlays: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    ledger: Mapping[str, str] = field(default_factory=dict[str, str])
     frozen: str | None = None
     session: str = ""
     probing: bool = False
@@ -38,16 +37,16 @@ class Claimed:
 def of_batch(ctx: Context, reply: Sequence[Any], *, again: bool) -> Claimed:
     """From claim's reply."""
     overlays = {name: pairs(raw) for name, raw in zip(reply[2][::2], reply[2][1::2], strict=True)}
-    return Claimed(ctx.switches.obeyed(pairs(reply[1])), tuple(reply[1]), overlays, again=again)
+    return Claimed(ctx.switches.obeyed(reply[1]), overlays=overlays, again=again)
 
 
 def of_one(ctx: Context, reply: Sequence[Any], account_id: str) -> Claimed:
     """From take's reply."""
-    switches = ctx.switches.obeyed(pairs(reply[3]))
-    return Claimed(switches, tuple(reply[3]), {account_id: pairs(reply[4])}, pairs(reply[5]))
+    switches, flat = ctx.switches.last()
+    return Claimed(switches, flat, {account_id: pairs(reply[3])})
 
 
 def of_turn(ctx: Context, reply: Sequence[Any]) -> Claimed:
     """From start's reply."""
-    switches = ctx.switches.obeyed(pairs(reply[7]))
-    return Claimed(switches, tuple(reply[7]), frozen=reply[5], session=reply[6], probing=reply[3] == "probe")
+    switches = ctx.switches.obeyed(reply[7])
+    return Claimed(switches, frozen=reply[5], session=reply[6], probing=reply[3] == "probe")

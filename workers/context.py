@@ -27,6 +27,7 @@ from workers.probe import Probe
 class Context:
     """A process's surroundings. `draining` is set by TERM: nothing new is taken.
 
+    hot_until: until when (monotonic seconds) it may be taken that a running task takes the next wake-up itself.
     api: the network of an account. harness: a harness by name. ended: told of every disposition (a scenario listens).
     """
 
@@ -47,6 +48,7 @@ class Context:
     log_key: bytes
     name: str = "worker"
     draining: bool = False
+    hot_until: float = float("-inf")
 
     @property
     def settings(self) -> Settings:

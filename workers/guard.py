@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from kombu.asynchronous import get_event_loop
 from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
@@ -39,8 +40,17 @@ _HEADERS: Final[Mapping[str, Any]] = {
 _BODY_ENCODINGS: Final = (None, "utf-8", "base64")
 
 
+HOT_LOOK_S: Final = 0.01
+"""Seconds after which the consumer looks again whether the tasks still take their wake-ups themselves."""
+
+
 class GuardPort(Protocol):
-    """Where poison goes."""
+    """Where poison goes, and whether the consumer is needed."""
+
+    def hot(self) -> bool:
+        """True while the running tasks take the next wake-ups themselves, faster than any consumer could hand them
+        over (`Runner`)."""
+        ...
 
     def poison(self, raw: bytes, queue: str, reason: str) -> None:
         """Keep a message that is no wake-up: its bytes as they came, the queue without the prefix, what is wrong."""
@@ -155,11 +165,25 @@ class Channel(kombu_redis.Channel):
     """
 
     guard: GuardPort
+    _looks_again = False
     from_transport_options = (*kombu_redis.Channel.from_transport_options, "guard")
 
     def _get_client(self) -> Any:
         super()._get_client()  # refuses a redis-py that is too old
         return partial(_VettedRedis, global_keyprefix=self.global_keyprefix, guard=self.guard)
+
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        # Each wake-up that comes this way costs several times what a running task pays for the next one.
+        loop = get_event_loop()
+        if loop is None or not self.guard.hot():
+            super()._brpop_start(timeout)
+        elif not self._looks_again:
+            self._looks_again = True
+            loop.call_later(HOT_LOOK_S, self._look_again)
+
+    def _look_again(self) -> None:
+        # The loop has come round, which is all that was wanted: it asks for the next message each time.
+        self._looks_again = False
 
     def _connparams(self, asynchronous: bool = False) -> Any:
         # A channel that is closed twice after a lost connection has no client left. As an AttributeError that ends the

@@ -109,10 +109,14 @@ def context(process: Process, name: str, probe: Probe | None = None) -> Context:
 
 
 class Guard:
-    """Where the guarded consumer puts what is not ours."""
+    """What the guarded consumer asks: where to put what is not ours, and whether it is needed at all."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+
+    def hot(self) -> bool:
+        """True while tasks take their wake-ups themselves."""
+        return self._ctx.clock.monotonic() < self._ctx.hot_until
 
     def poison(self, raw: bytes, queue: str, reason: str) -> None:
         """Keep it as a raw dead letter."""

@@ -25,6 +25,9 @@ log = structlog.get_logger()
 ROUNDS = 8
 """How often one message may be decided again because the world had changed meanwhile; the next time it is tried alone
 and then dead, reason `move-failed`."""
+HOT_S: Final = 0.02
+"""How long after a task took a wake-up itself the process asks Celery for none: far longer than a quick one takes, far
+shorter than anybody would notice where a slow one follows."""
 EFFECTS: Final = frozenset({"dispatch", "delivery"})
 """Stages with effects outside: none starts for `lease_s` after the server restarted or failed over."""
 
@@ -224,4 +227,5 @@ class Runner:
             else:
                 log.info("move_refused", stage=stage, envelope=seen.id, why=verdict)
         ctx.probe.point(f"{stage}.after_apply")
+        ctx.hot_until = ctx.clock.monotonic() + HOT_S if then else float("-inf")
         return then

@@ -154,11 +154,11 @@ def test_a_lanes_next_turn_does_not_start_before_the_first_has_ended(rig: Rig) -
 
 def test_a_part_is_allowed_once_and_the_same_call_again_is_told_the_same(rig: Rig) -> None:
     rig.sending("m1")
-    interval = {"rates": [[f"{P}rate:x", 60_000, 0]]}
-    assert rig.call("send", **asking("m1", **interval)) == ["yes"]
+    rates = [[f"{P}rate:x", 60_000, 0]]
+    assert rig.call("send", **asking("m1", rates=rates)) == ["yes"]
     state = rig.client.hget(f"{P}ledger:m1-o", "0")
     assert state.startswith("intent|s1|")
-    assert rig.call("send", **asking("m1", **interval)) == ["yes"], "its own intent, at no second cost"
+    assert rig.call("send", **asking("m1", rates=rates)) == ["yes"], "its own intent, at no second cost"
     assert rig.client.hget(f"{P}ledger:m1-o", "0") == state
     assert rig.client.zrange(f"{P}busy:a", 0, -1) == ["delivery:m1"]
 

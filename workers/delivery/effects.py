@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from shared import metrics
 from shared.beats import Hold
 from shared.channels.port import Delivery, Part, Target
 from shared.index import IndexEntry, OutboundIndex
 from shared.outcome import Dead, Finish, Outcome, Retry
-from shared.redis.scripts import pairs
 from shared.settings import AccountSettings
 from shared.switches import State, audit_command
 from workers import outbound
@@ -18,7 +17,7 @@ from workers.bulkhead import BUSY_MS, send_rates
 from workers.claimed import Claimed
 from workers.context import Context, channel_of
 from workers.delivery import facts
-from workers.delivery.policy import after, can_send, next_part, waited_too_long
+from workers.delivery.policy import LedgerState, after, can_send, next_part, waited_too_long
 from workers.moves import Command, Move
 
 SEND_S = 30.0
@@ -53,7 +52,8 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
         return [(seen, ended(ctx, seen, Finish("ignored", "account.removed")))]
     target = outbound.target_from(seen.get("target"))
     job = Job(ctx, seen, hold, account, target, claimed.switches, claimed.flat)
-    parts, ledger = outbound.parts_of(seen.get("parts")), facts.ledger(claimed.ledger)
+    # Nothing was sent yet, it is assumed: the script that writes an intent knows better, and says so.
+    parts, ledger = outbound.parts_of(seen.get("parts")), dict[int, LedgerState]()
     while not hold.lost:
         wanted = next_part(ledger, len(parts))
         if wanted == "done":
@@ -61,7 +61,9 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
         if not isinstance(wanted, int):
             unknown = Dead("delivery-unknown", "a send was begun and its end is not known")
             return [(seen, ended(ctx, seen, unknown))]
-        refusal: Refusal = can_send(facts.sending(seen, account, job.switches)) or _intent(job, wanted)
+        if can_send(facts.sending(seen, account, job.switches)) is not None:
+            job.switches, job.flat = ctx.switches.read(), ctx.switches.last()[1]  # it may have been so long ago
+        refusal: Refusal = can_send(facts.sending(seen, account, job.switches)) or _intent(job, wanted, ledger)
         if refusal == "again":
             continue
         if refusal == "lost":
@@ -86,9 +88,9 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
     return []
 
 
-def _intent(job: Job, number: int) -> Refusal:
-    """Write the intent, at the account's rate. None when the part may be sent; `again` when the switches are not what
-    they were and everything is to be looked at once more; `lost` when the claim is gone."""
+def _intent(job: Job, number: int, ledger: dict[int, LedgerState]) -> Refusal:
+    """Write the intent, at the account's rate. None when the part may be sent; `again` when switches or ledger are not
+    what they were taken for and everything is to be looked at once more; `lost` when the claim is gone."""
     ctx, account = job.ctx, job.account
     reply = ctx.scripts.call(
         "send",
@@ -107,14 +109,15 @@ def _intent(job: Job, number: int) -> Refusal:
         case "yes":
             return None
         case "switched":
-            job.switches, job.flat = ctx.switches.obeyed(pairs(reply[1])), tuple(reply[1])
+            job.switches, job.flat = ctx.switches.obeyed(reply[1]), tuple(reply[1])
             return "again"
         case "wait":
             return Retry("rate-limited", reply[1] / 1000, counts=False)
         case "lost":
             return "lost" if job.hold.lost else Retry("lease-lost", 0, counts=False)
-        case _:
-            return Dead("delivery-unknown", "another worker has begun this send")
+        case state:
+            ledger[number] = cast("LedgerState", state)
+            return "again"
 
 
 async def _send(job: Job, number: int, part: Part) -> Delivery | None:

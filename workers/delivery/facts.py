@@ -1,19 +1,11 @@
-"""What delivery reads: the record, its ledger, its turn, the switches and access as they stand now."""
-
-from collections.abc import Mapping
-from typing import cast
+"""What delivery looks at before a send."""
 
 from shared.admission import admits_sender
 from shared.settings import AccountSettings
 from shared.switches import State
 from workers.apply import Seen
-from workers.delivery.policy import LedgerState, SendFacts
+from workers.delivery.policy import SendFacts
 from workers.outbound import target_from
-
-
-def ledger(raw: Mapping[str, str]) -> dict[int, LedgerState]:
-    """The state of each part that has one."""
-    return {int(part): cast("LedgerState", value.split("|", 1)[0]) for part, value in raw.items()}
 
 
 def sending(seen: Seen, account: AccountSettings, switches: State) -> SendFacts:

@@ -15,7 +15,7 @@ end
 local pushes, depth = 0, {}
 
 local FIELDS = {'place', 'step', 'part', 'lane', 'harness', 'ticket', 'kind', 'account', 'by', 'dups', 'dup_ms', 'fkey',
-  'guest', 'back', 'ready_at', 'takeovers', 'cancel', 'silent', 'pending', 'out'}
+  'guest', 'back', 'ready_at', 'takeovers', 'cancel', 'silent', 'pending', 'out', 'asked'}
 
 local function rec(id) return P .. 'rec:' .. id end
 local function lane_key(lane) return P .. 'lane:' .. lane end
@@ -106,7 +106,9 @@ end
 local function lane_of(lane)
   local key = lane_key(lane)
   local l = call('HMGET', key, 'current', 'state')
-  return {current = l[1], state = l[2], ready = call('ZCARD', key .. ':ready'), pending = call('ZCARD', key .. ':pending')}
+  local idle = call('EXISTS', key .. ':ready', key .. ':pending') == 0
+  return {current = l[1], state = l[2], ready = idle and 0 or call('ZCARD', key .. ':ready'),
+    pending = idle and 0 or call('ZCARD', key .. ':pending')}
 end
 local function turns_waiting(l) return l.ready + l.pending + (l.state == 'queued' and 1 or 0) end
 
@@ -146,9 +148,12 @@ local function flush_depth()
 end
 
 -- What became of a send: a fact, taken from the intent's token without any claim. Returns the state that stands now.
-local function result(key, field, token, state, detail)
-  local was, whose = string.match(call('HGET', key, field) or '', '^([^|]+)|([^|]*)')
-  if was == 'sent' or (was and whose ~= token and state ~= 'sent') then return was end
+-- holding: the token's claim stands, so that nobody else can have written anything.
+local function result(key, field, token, state, detail, holding)
+  if not holding then
+    local was, whose = string.match(call('HGET', key, field) or '', '^([^|]+)|([^|]*)')
+    if was == 'sent' or (was and whose ~= token and state ~= 'sent') then return was end
+  end
   call('HSET', key, field, state .. '|' .. token .. '|' .. string.format('%.0f', now) .. '|' .. detail)
   return state
 end
@@ -181,7 +186,7 @@ end
 local function batch(stage, part, token, limit)
   local name = stage .. ':' .. part
   local set, overlays, known = P .. 'at:' .. name, {}, {}
-  local out, ids, strays = {'ok', call('HGETALL', P .. 'switches'), overlays}, {}, false
+  local out, ids, strays = {'ok', {}, overlays}, {}, false
   for _, id in ipairs(call('ZRANGE', set, 0, limit - 1)) do
     local raw, r = record(id)
     if r.place ~= stage then
@@ -203,6 +208,7 @@ local function batch(stage, part, token, limit)
   end
   if #ids > 0 then
     call('HSET', P .. 'held', name, token .. '|0|' .. table.concat(ids, ','))
+    out[2] = call('HGETALL', P .. 'switches')
     return out
   end
   call('HDEL', P .. 'held', name)
@@ -219,8 +225,7 @@ local function take(stage, id, token)
       and holder_of(call('HGET', P .. 'held', name)) ~= token then
     return {'held'}
   end
-  return {'ok', id, raw, call('HGETALL', P .. 'switches'), call('HGETALL', P .. 'access:' .. r.account),
-    r.out and call('HGETALL', P .. 'ledger:' .. r.out) or {}}
+  return {'ok', id, raw, call('HGETALL', P .. 'access:' .. r.account)}
 end
 
 -- Take the oldest wake-up of a stage off its list, as a worker would. Returns its name; what is not exactly a wake-up
@@ -229,11 +234,12 @@ local function pop(stage)
   local list = P .. 'wake.' .. stage
   local raw = call('RPOP', list)
   if not raw then return nil end
-  local shape = string.gsub(WAKE[stage], '%p', '%%%0')
-  shape = string.gsub(shape, '%%@%%@(%u+)%%@%%@', {NAME = '([^"\\\\]+)', ID = '[^"\\\\]+', AT = '%d+'})
-  local name = string.match(raw, '^' .. shape .. '$')
-  if not name then call('RPUSH', list, raw) end
-  return name
+  local start = string.find(WAKE[stage], '@@NAME@@', 1, true)
+  local stop = string.find(raw, '\\"', start, true)
+  if stop and string.sub(raw, 1, start - 1) == string.sub(WAKE[stage], 1, start - 1) then
+    return string.sub(raw, start, stop - 1)
+  end
+  call('RPUSH', list, raw)
 end
 
 -- The session that a lane is bound to; a fresh one where none is, or where it was idle for too long (0: never).
@@ -253,8 +259,7 @@ local function session(lane, idle_ms, o)
 end
 
 -- What a started turn's worker needs: the record, the frozen input, the session, the switches.
-local function turn(id, first, testing, o)
-  local raw, r = record(id)
+local function turn(id, raw, r, first, testing, o)
   return {'ok', id, first and 'first' or 'again', testing and 'probe' or '', raw, call('GET', P .. 'frozen:' .. r.fkey),
     session(r.lane, o.idle[r.harness] or 0, o), call('HGETALL', P .. 'switches')}
 end
@@ -268,19 +273,19 @@ local function start(h, o)
   if free < 1 then return {'none'} end
   local queued = call('ZRANGE', set, 0, 15)
   for i, id in ipairs(queued) do
-    local r = load(id)
-    if r and r.place == 'dispatch' then
-      local key = lane_key(r.lane)
-      local first = call('HGET', key, 'state') == 'queued'
+    local raw, r = record(id)
+    if r.place == 'dispatch' then
+      local changed = {place = 'running', step = string.format('%d', r.step + 1), by = nonce, asked = '1'}
       call('ZADD', running, now, id)
-      call('HSET', key, 'state', 'running')
-      call('HSET', rec(id), 'place', 'running', 'step', tonumber(r.step) + 1, 'by', nonce)
+      call('HSET', lane_key(r.lane), 'state', 'running')
+      call('HSET', rec(id), 'place', changed.place, 'step', changed.step, 'by', nonce, 'asked', 1)
+      for f = 1, #raw, 2 do raw[f + 1] = changed[raw[f]] or raw[f + 1] end
       if testing then call('HSET', P .. 'harness:' .. h, 'probe', id) end
       call('HSET', P .. 'held', 'turn:' .. id, o.token .. '|0|' .. id)
       call('SET', P .. 'started:' .. o.token, id, 'PX', 120000)
       call('ZREM', set, id)
       if queued[i + 1] then wake_dispatch(h, true) end
-      return turn(id, first, testing, o)
+      return turn(id, raw, r, not r.asked, testing, o)
     end
     call('ZREM', set, id)
   end
@@ -291,8 +296,8 @@ end
 local function started(o)
   local id = call('GET', P .. 'started:' .. o.token)
   if not id or holder_of(call('HGET', P .. 'held', 'turn:' .. id)) ~= o.token then return nil end
-  local harness = call('HGET', rec(id), 'harness')
-  return turn(id, false, call('HGET', P .. 'harness:' .. harness, 'probe') == id, o)
+  local raw, r = record(id)
+  return turn(id, raw, r, false, call('HGET', P .. 'harness:' .. r.harness, 'probe') == id, o)
 end
 
 -- The end of an id: out of its place, its lane and its slots; then the lane's new head may go. `fields` are written too,

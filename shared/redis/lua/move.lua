@@ -10,17 +10,16 @@
 --   word a move: ok, stale (the record went on, or an earlier message of its scope was not applied), guard:N (condition N
 --   does not hold, 0: a key is claimed), failed:TEXT. What is not ok did nothing, but a result is a fact.
 -- The same call again answers the same, also after it gave its claim back.
+local lost = A.holder ~= '' and holder_of(call('HGET', P .. 'held', A.holder)) ~= A.token
 for _, m in ipairs(A.moves) do
   if m.result then
     local out, part, token, state, detail, busy = unpack(m.result)
     call('ZREM', busy, A.holder)
-    result(P .. 'ledger:' .. out, tostring(part), token, state, detail)
+    result(P .. 'ledger:' .. out, tostring(part), token, state, detail, not lost)
   end
 end
-local lost = false
-if A.holder ~= '' and holder_of(call('HGET', P .. 'held', A.holder)) ~= A.token then
-  lost = true
-  local again = false
+if lost then
+  local again = A.next and A.next.stage == 'dispatch' and call('EXISTS', P .. 'started:' .. A.next.token) == 1
   for _, m in ipairs(A.moves) do again = again or call('HGET', rec(m.id), 'by') == nonce end
   if not again then return {{'lost'}, {}} end
 end
@@ -30,7 +29,7 @@ local GUARDS = {
   below = function(key, low, high, most) return call('ZCOUNT', key, low, high) < tonumber(most) end,
   room = function(lane, most, m)
     m.lane = lane_of(lane)
-    return turns_waiting(m.lane) < tonumber(most)
+    return turns_waiting(m.lane) - (m.pending and 1 or 0) < tonumber(most) -- itself it does not wait for
   end,
   current = function(lane, id, state)
     local l = call('HMGET', lane_key(lane), 'current', 'state')
@@ -183,6 +182,7 @@ for i, m in ipairs(A.moves) do
     elseif lost or tonumber(r.step) ~= m.step then verdict = (r.by == nonce) and 'ok' or 'stale'
     else
       for n, g in ipairs(m.guards or {}) do
+        m.pending = r.pending
         g[#g + 1] = m
         if not GUARDS[g[1]](unpack(g, 2)) then verdict = 'guard:' .. n; break end
       end

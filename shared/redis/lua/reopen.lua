@@ -18,7 +18,7 @@ if turn and r.guest then
 end
 r.ticket = call('INCR', P .. 'ticket')
 local fields = {'step', tonumber(r.step) + 1, 'by', nonce, 'ticket', r.ticket, 'replayed', 1}
-local gone = {'attempt', 'takeovers', 'disposition', 'reason', 'ended_at', 'cancel', 'url', 'pending'}
+local gone = {'attempt', 'takeovers', 'disposition', 'reason', 'ended_at', 'cancel', 'url', 'pending', 'asked'}
 count(r.account, 1)
 if place == 'dispatch' then
   place = 'parked:lane'

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import redis
-from core_world import Core, core_of, message, settings_of
+from core_world import Core, core_of, message, settings_of, wake_name
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from shared.beats import Hold
 from shared.envelope import Envelope
-from shared.outcome import Finish, Forward
+from shared.outcome import STAGES, Finish, Forward, Stage
 from workers.apply import Seen, outcome_move
 from workers.claimed import Claimed
 from workers.context import Context
@@ -238,3 +239,52 @@ def test_after_a_server_change_no_effect_starts(core_client: redis.Redis) -> Non
     assert not core.process.server.quiet()
     core.run("dispatch", "default")
     assert [t.id for t in core.harness.turns] == [one]
+
+
+def two_wake_ups(core: Core, stage: Stage) -> tuple[list[str], str]:
+    """Two messages of two chats that stand in `stage`, and the wake-up that a worker has taken for the first."""
+    ids = core.publish(message(1, chat_id="a"), message(2, chat_id="b"))
+    core.wake(*STAGES[: STAGES.index(stage)])
+    raw = core.ctx.client.rpop(core.ctx.keys.wake(stage))
+    return ids, wake_name(raw)
+
+
+@pytest.mark.parametrize("stage", ["dispatch", "delivery"])
+def test_who_ends_one_takes_the_next_wake_up_in_the_same_step(core: Core, stage: Stage) -> None:
+    ids, name = two_wake_ups(core, stage)
+    core.run(stage, name)
+    assert stage not in {core.record(i)["place"] for i in ids}
+    assert core.ctx.client.hgetall(core.ctx.keys.held) == {}
+    core.wake()
+    assert [core.end(i)[0] for i in ids] == ["answered"] * 2
+    assert sorted(t.id for t in core.harness.turns) == sorted(ids)
+
+
+@pytest.mark.parametrize("stage", ["dispatch", "delivery"])
+def test_who_ends_takes_no_next_wake_up_when_the_process_ends(core: Core, stage: Stage) -> None:
+    ids, name = two_wake_ups(core, stage)
+    core.probe.at[f"{stage}.before_apply"] = lambda: setattr(core.ctx, "draining", True)
+    core.run(stage, name)
+    assert core.ctx.client.llen(core.ctx.keys.wake(stage)) >= 1, "for whoever comes next"
+    assert [core.record(i)["place"] for i in ids].count(stage) == 1
+    assert core.ctx.client.hgetall(core.ctx.keys.held) == {}
+
+
+def test_a_next_turn_whose_answer_was_lost_is_asked_once_and_not_dead(core: Core) -> None:
+    """The connection breaks after the server has started the next turn: the same call again is told of it."""
+    ids, name = two_wake_ups(core, "dispatch")
+    call, broken = core.ctx.scripts.call, list[str]()
+
+    def once(script: str, now_ms: int, /, **arguments: object) -> object:
+        reply = call(script, now_ms, **arguments)
+        if script == "move" and not broken:
+            broken.append(script)
+            raise RedisConnectionError
+        return reply
+
+    core.ctx.scripts.call = once
+    core.run("dispatch", name)
+    core.wake()
+    assert broken == ["move"]
+    assert [core.end(i)[0] for i in ids] == ["answered"] * 2
+    assert sorted(t.id for t in core.harness.turns) == sorted(ids)
