@@ -104,6 +104,9 @@ class _LogPoison:
     def __init__(self, log: Any) -> None:
         self._log = log
 
+    def hot(self) -> bool:
+        return False
+
     def poison(self, raw: bytes, queue: str, reason: str) -> None:
         entry = {"raw": base64.b64encode(raw).decode(), "queue": queue, "reason": reason}
         self._log.rpush("seen:poison", json.dumps(entry))

@@ -14,6 +14,9 @@ class _Kept:
     def __init__(self) -> None:
         self.kept: list[tuple[bytes, str, str]] = []
 
+    def hot(self) -> bool:
+        return False
+
     def poison(self, raw: bytes, queue: str, reason: str) -> None:
         self.kept.append((raw, queue, reason))
 
