@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from redis import exceptions as redis_errors
+
 from shared.envelope import Envelope
 from shared.frozen import Row, compose
 from shared.message import Message, ReplyReference, lane_of
@@ -53,7 +55,12 @@ def freeze(
         reference=reference, context=context, unavailable=unavailable, verified=verified,
     )  # fmt: skip
     key = ctx.keys.frozen(account.id, message.keys[0])
-    ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
+    try:
+        ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
+    except redis_errors.OutOfMemoryError:
+        move.effects.append(
+            ["SET", key, frozen.encode(), "NX"]
+        )  # a move may write at the limit: work goes on to its end
     # The move makes it last until the message has ended; one whose move never comes is no use to anybody.
     move.effects.append(["PERSIST", key])
     ctx.probe.point("quotes.after_freeze")

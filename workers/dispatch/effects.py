@@ -56,7 +56,7 @@ async def _move(ctx: Context, seen: Seen, hold: Hold, harness_name: str, probing
         turn = facts.turn_of(ctx, seen, frozen)
     except redis_errors.RedisError:
         # Nothing was asked yet (the server's memory is full, say): not to be taken for a turn whose end nobody knows.
-        return _ended(ctx, seen, Retry("session-unavailable"), frozen, account)
+        return _ended(ctx, seen, Retry("session-unavailable", counts=False), frozen, account)
     started = time.perf_counter()
     async with acknowledged(ctx, account, frozen.target):
         ctx.probe.point("harness")

@@ -9,6 +9,7 @@ if not in_time() then return 'alive' end
 local disposition = call('HGET', rec(A.id), 'disposition')
 if r.place ~= 'ended' or disposition ~= 'dead' then return 'alive' end
 if call('HEXISTS', rec(A.id), 'env') == 0 then return 'gone' end
+if A.to == 'delivery' and call('HEXISTS', rec(A.out), 'parts') == 0 then return 'gone' end
 local place = A.to
 local turn = place == 'dispatch' or place == 'quotes'
 if turn and tonumber(call('HGET', lane_key(r.lane), 'waiting') or 0) >= A.lane_max then return 'full' end
