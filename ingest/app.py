@@ -32,7 +32,8 @@ READY_S: Final = 2.0
 BUSY_RETRY_S: Final = 2
 """`Retry-After` of an answer 503 for which nobody named a time."""
 MAX_UNDER_WAY: Final = 512
-"""Hooks handled at once: with bodies of 1 MiB the process then holds about half a gigabyte at worst."""
+"""Hooks handled at once: with bodies of 1 MiB the process then holds about half a gigabyte at worst. Beyond it the
+oldest whose body is not here yet gives way; where there is none, the new one is refused."""
 
 Reason: TypeAlias = Literal["bad_signature", "malformed", "too_large", "overloaded", "full"]
 
@@ -72,6 +73,7 @@ class Hooks:
         self._clock = clock
         self._channel_named = channel_named
         self._under_way = 0
+        self._reading: dict[asyncio.Timeout, None] = {}
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request; an exception of ours never reaches the client or ends the process."""
@@ -80,8 +82,8 @@ class Hooks:
         try:
             account = self._account(request.path_params["account"])
             channel = account.channel
-            if self._under_way > MAX_UNDER_WAY:
-                raise _Refusal(503, "overloaded", "too many requests at once: send again", "overloaded", BUSY_RETRY_S)
+            if self._under_way > MAX_UNDER_WAY and not self._slowest_gives_way():
+                raise _too_many()
             body = await self._body(request)
             hook = _hook_request(request, body)
             return await self._clock.wait_for(self._handle(hook, account), HANDLE_S)
@@ -123,10 +125,34 @@ class Hooks:
                     raise too_large
             return bytes(body)
 
+        async def read_in_time() -> bytes:
+            try:
+                return await self._clock.wait_for(read(), BODY_S)
+            except TimeoutError:
+                detail = f"the body was not here within {BODY_S:g} s"
+                raise _Refusal(408, "body_timeout", detail, "malformed") from None
+
+        place = asyncio.timeout(None)
+        self._reading[place] = None
         try:
-            return await self._clock.wait_for(read(), BODY_S)
+            async with place:
+                body = await read_in_time()
+            if place not in self._reading:  # the body came just when it had to give way
+                raise _too_many()
         except TimeoutError:
-            raise _Refusal(408, "body_timeout", f"the body was not here within {BODY_S:g} s", "malformed") from None
+            raise _too_many() from None
+        finally:
+            self._reading.pop(place, None)
+        return body
+
+    def _slowest_gives_way(self) -> bool:
+        """Refuse the request whose body has been awaited for the longest; False where no body is awaited."""
+        place = next(iter(self._reading), None)
+        if place is None:
+            return False
+        del self._reading[place]
+        place.reschedule(asyncio.get_running_loop().time())
+        return True
 
     async def _handle(self, hook: HookRequest, account: AccountSettings) -> Response:
         channel = self._channel_named(account.channel)
@@ -170,6 +196,10 @@ class Hooks:
             ) from None
 
 
+def _too_many() -> _Refusal:
+    return _Refusal(503, "overloaded", "too many requests at once: send again", "overloaded", BUSY_RETRY_S)
+
+
 def _count(channel: str, refusal: _Refusal) -> None:
     if refusal.counted is not None:
         metrics.events_rejected.labels(channel, refusal.counted).inc()
@@ -210,8 +240,13 @@ def make_app(
             yes = False
         return JSONResponse({"ready": yes}, 200 if yes else 503)
 
+    rendering = asyncio.Lock()
+
     async def exposition(_: Request) -> Response:
-        return Response(await asyncio.to_thread(metrics.render), media_type=metrics.CONTENT_TYPE)
+        # It takes milliseconds of work: many at once would keep the webhooks waiting.
+        async with rendering:
+            text = await asyncio.to_thread(metrics.render)
+        return Response(text, media_type=metrics.CONTENT_TYPE)
 
     hooks = Hooks(settings_now, publisher, clock, channel_named)
 

@@ -10,13 +10,12 @@ from typing import Any, Final, Protocol, TypeAlias
 import uvicorn
 from starlette.types import ASGIApp
 
+from ingest.connections import ACCEPTED_AT_ONCE, CONNECTIONS, HEAD_BYTES, make_room, patient_protocol
 from shared.logging import logger
 
 GRACE_S: Final = 10
 """After TERM: requests under way are answered within so many seconds; the service's grace period is 30 (operations.md,
 Shutdown)."""
-CONNECTIONS: Final = 1024
-"""Connections held at once, idle ones included; beyond it uvicorn answers 503 by itself."""
 
 Beside: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 """Something that runs until the event is set, and then ends by itself within `GRACE_S`."""
@@ -65,15 +64,19 @@ async def serve(
     and an ExceptionGroup when one of `beside` fails.
     """
     stopping = stop or asyncio.Event()
+    make_room()
     config = uvicorn.Config(
         app,
         host=where.host,
         port=where.port,
+        http=patient_protocol(),
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        ws="none",
+        backlog=ACCEPTED_AT_ONCE,
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=GRACE_S,
     )
     # Bound here, since uvicorn ends the whole process when it cannot bind.
@@ -81,6 +84,7 @@ async def serve(
     port: int = sock.getsockname()[1]
 
     def started() -> None:
+        sock.listen(CONNECTIONS)  # the loop takes few at once, but the system's queue may be long
         _log.info("ingest_listening", host=where.host, port=port)
         if listening is not None:
             listening(port)

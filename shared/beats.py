@@ -159,6 +159,8 @@ class Beats:
         replies: list[Any] = []
         try:
             anew = self._server.changed()
+            if anew:  # who was silent too long may have been taken over, and must not write its claim again
+                renewing = [h for h in renewing if not h.lapse(now)]
             names = [[h.name, h.token, h.ids] for h in renewing]
             if names:
                 replies = self._scripts.call("renew", self._clock.now_ms(), held=names, **{"assert": anew})

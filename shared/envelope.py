@@ -39,7 +39,8 @@ class Envelope(Frozen):
     @classmethod
     def from_json(cls, raw: bytes | str) -> "Envelope":
         """Read one back. Raises NewerVersion or Unreadable, which keeps the bytes."""
-        data = raw.encode() if isinstance(raw, str) else raw
+        # The inverse of what `shared.redis.client.connect` does with bytes that are not UTF-8.
+        data = raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw
         try:
             return cls.model_validate_json(data)
         except ValidationError as error:

@@ -84,7 +84,9 @@ class Settings(Table):
     def _cross_check(self) -> Settings:
         wrong = [*self._text_faults(), *self._account_faults(), *self._route_faults()]
         if wrong:
-            raise PydanticCustomError(CROSS_CHECK, "{lines}", {"lines": "\n".join(wrong)})
+            # A name may hold half of a surrogate pair (JSON can spell one), which no message of pydantic's can.
+            lines = "\n".join(wrong).encode("utf-8", "replace").decode()
+            raise PydanticCustomError(CROSS_CHECK, "{lines}", {"lines": lines})
         return self
 
     def _text_faults(self) -> list[str]:

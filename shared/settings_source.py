@@ -135,6 +135,8 @@ def _toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError([f"{path}: is not UTF-8: save it as UTF-8"]) from None
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
+    except (ValueError, RecursionError):  # what TOML allows and Python does not read
+        raise ConfigurationError([f"{path}: a number is too long, or tables are nested too deep"]) from None
 
 
 def _is_ours(name: str, value: str) -> bool:
@@ -171,7 +173,7 @@ def _values(source: EnvSettingsSource, names: Mapping[str, str], wrong: list[str
         try:
             raw, _, is_complex = source.get_field_value(field, field_name)
             value = source.prepare_field_value(field_name, field, raw, is_complex)
-        except ValueError:
+        except (ValueError, RecursionError):
             variable = PREFIX + field_name.upper()
             wrong.append(f"{variable}…: is not valid JSON: lists and tables are written as JSON")
             continue
@@ -190,7 +192,8 @@ def _overlaid(base: dict[str, Any], over: Mapping[str, Any], wrong: list[str], p
         if isinstance(value, Mapping) and isinstance(below, Mapping):
             merged[key] = _overlaid(dict(below), value, wrong, here)
         elif isinstance(value, Mapping) and key in ("accounts", "routes"):
-            merged[key] = _patched(cast("list[Any]", below or []), value, wrong, here)
+            if below is None or isinstance(below, list):  # what is neither is refused later
+                merged[key] = _patched(cast("list[Any]", below or []), value, wrong, here)
         else:
             merged[key] = value
     return merged
@@ -202,7 +205,8 @@ def _patched(items: list[Any], patches: Mapping[str, Any], wrong: list[str], pat
     ids = [_folded(str(item.get("id", ""))) if isinstance(item, Mapping) else "" for item in items]
     for selector, patch in patches.items():
         folded = _folded(selector)
-        number = ids.index(folded) if folded in ids else int(selector) if selector.isdecimal() else len(items)
+        is_number = selector.isdecimal() and len(selector) < 10  # Python reads no number of thousands of digits
+        number = ids.index(folded) if folded in ids else int(selector) if is_number else len(items)
         if number >= len(items):
             wrong.append(f"`{path}`: nothing in it is named {selector}: write its number from 0 or its id")
         elif isinstance(patch, Mapping) and isinstance(patched[number], Mapping):
@@ -220,7 +224,7 @@ def _decoded(value: object) -> object:
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -262,6 +266,9 @@ def _with_secret_references(settings: Settings) -> Settings:
             continue
         except UnicodeDecodeError:
             wrong.append(f"`{written(location)}`: cannot read {file}: it is not UTF-8")
+            continue
+        except ValueError:
+            wrong.append(f"`{written(location)}`: what follows {_FILE} is no path")
             continue
         target: Any = clear
         for part in location[:-1]:

@@ -51,21 +51,32 @@ class Seen:
 
 
 AGAIN_S = 0.5
-"""Seconds between two tries to write a result down while the server does not answer."""
+"""Seconds between two tries to write a result down while the server does not answer, or takes no write."""
+_NO_WRITES = ("MISCONF", "NOREPLICAS")
+"""How Redis begins its refusal of all writes while its disk is full and while too few replicas follow; a server that is
+no primary (any more, or yet) has classes of its own in redis-py."""
 
 T = TypeVar("T")
 
 
 async def insisted(ctx: Context, hold: Hold, write: Callable[[], T]) -> T:
-    """Write down what has happened outside already, again and again while the server does not answer and the hold is
-    not lost; then raises redis errors. `write` must be the same call each time, its nonce included."""
+    """Write down what has happened outside already, again and again while the server does not answer or takes no write,
+    and the hold is not lost; then raises redis errors. `write` must be the same call each time, its nonce included."""
     while True:
         try:
             return write()
-        except (redis_errors.ConnectionError, redis_errors.TimeoutError):
-            if hold.lost:
+        except redis_errors.RedisError as error:
+            if hold.lost or not _passes(error):
                 raise
             await ctx.clock.sleep(AGAIN_S)
+
+
+def _passes(error: Exception) -> bool:
+    """True for what says something of the server's state and nothing of the call."""
+    if isinstance(error, redis_errors.ResponseError):
+        no_primary = isinstance(error, redis_errors.ReadOnlyError | redis_errors.MasterDownError)
+        return no_primary or str(error).startswith(_NO_WRITES)
+    return isinstance(error, redis_errors.ConnectionError | redis_errors.TimeoutError)
 
 
 class Applied(NamedTuple):

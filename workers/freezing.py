@@ -1,7 +1,10 @@
 """Freezing: how a message's input becomes bytes that nothing changes any more, from engagement or from quotes."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
+
+from redis import exceptions as redis_errors
 
 from shared.envelope import Envelope
 from shared.frozen import Row, compose
@@ -54,11 +57,11 @@ def freeze(
         reference=reference, context=context, unavailable=unavailable, verified=verified,
     )  # fmt: skip
     key = ctx.keys.frozen(account.id, message.keys[0])
+    move.freeze = (key, frozen.encode())
     if early:
-        ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
+        with suppress(redis_errors.OutOfMemoryError):  # the move may write at the limit: work goes on to its end
+            ctx.client.set(key, frozen.encode(), nx=True, px=retention(ctx.settings)["frozen_ms"])
         move.effects.append(["PERSIST", key])
-    else:
-        move.freeze = (key, frozen.encode())
     ctx.probe.point("quotes.after_freeze")
     ready(ctx, seen, route.harness or "default", move)
 

@@ -185,6 +185,13 @@ class Channel(kombu_redis.Channel):
         # The loop has come round, which is all that was wanted: it asks for the next message each time.
         self._looks_again = False
 
+    def _restore(self, message: Any, leftmost: bool = False) -> None:
+        # What is given back at a worker's end goes out as it came in: kombu has made bytes of a body that was plain
+        # text, and would write them as something that is no wake-up.
+        if isinstance(message.body, bytes):
+            message.body = message.body.decode()
+        super()._restore(message, leftmost)
+
     def _connparams(self, asynchronous: bool = False) -> Any:
         # A channel that is closed twice after a lost connection has no client left. As an AttributeError that ends the
         # worker (Celery 5.7.0); as a lost connection, which it is, the consumer reconnects.

@@ -55,6 +55,7 @@ def cut_blocks(text: str) -> str:
         else:
             openings.append((tag.group(2), *tag.span()))
     cuts = _unopened(text, openings, closings)
+    first = len(text) - len(text.lstrip())
     for name, start, end in openings:
         if cuts and start < cuts[-1][1]:
             continue
@@ -65,7 +66,7 @@ def cut_blocks(text: str) -> str:
         elif name != "think":
             line_end = text.find("\n", end)
             cuts.append((start, len(text) if line_end < 0 else line_end))
-        elif not text[:start].strip():
+        elif start <= first:
             return ""
     cuts += [span for name, spans in closings.items() if name != "think" for span in spans]
     return _without(text, cuts).strip()

@@ -77,7 +77,7 @@ class EventDecoder:
                 self._name = value
             elif field == "data":
                 self._data.append(value)
-                self._data_size += len(value)
+                self._data_size += len(value) + 1  # its line end counts: empty lines without end are not free
                 self._bound()
             return None
         # A name alone is an event too, other than in the standard: `event: done` needs no data.

@@ -17,10 +17,14 @@ REPEATS = 3
 
 def connect(url: str) -> Redis:
     """A client for `url`; nothing is sent yet. Commands that meet a broken connection are repeated up to 3 times
-    within about a second, then raise `redis_errors.ConnectionError` or `TimeoutError`."""
+    within about a second, then raise `redis_errors.ConnectionError` or `TimeoutError`.
+
+    Bytes that are not UTF-8 come as lone surrogates (`surrogateescape`): one spoilt record must not keep the others of
+    its batch from being read."""
     return redis.Redis.from_url(
         url,
         decode_responses=True,
+        encoding_errors="surrogateescape",
         socket_timeout=10,
         socket_connect_timeout=5,
         socket_keepalive=True,

@@ -100,5 +100,5 @@ def end_all(children: Iterable[Child], hurry: Callable[[], bool] = lambda: False
                 child.kill()
         for child in ending:
             child.wait(time.monotonic() + _POLL_S)
-        ending = [child for child in ending if child.running]
+        ending = [child for child in ending if child.wait(time.monotonic()) is None]
     return killed

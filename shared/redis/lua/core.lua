@@ -234,10 +234,13 @@ local function pop(stage)
   local list = P .. 'wake.' .. stage
   local raw = call('RPOP', list)
   if not raw then return nil end
-  local start = string.find(WAKE[stage], '@@NAME@@', 1, true)
-  local stop = string.find(raw, '\\"', start, true)
-  if stop and string.sub(raw, 1, start - 1) == string.sub(WAKE[stage], 1, start - 1) then
-    return string.sub(raw, start, stop - 1)
+  local ours = WAKE[stage]
+  local first, past = string.find(ours, '@@NAME@@', 1, true)
+  local rest = string.sub(ours, past + 1, string.find(ours, '@@ID@@', 1, true) - 1)
+  local stop = string.find(raw, '\\"', first, true)
+  if stop and string.sub(raw, 1, first - 1) == string.sub(ours, 1, first - 1)
+      and string.sub(raw, stop, stop + #rest - 1) == rest then
+    return string.sub(raw, first, stop - 1)
   end
   call('RPUSH', list, raw)
 end
@@ -280,6 +283,7 @@ local function start(h, o)
       call('HSET', lane_key(r.lane), 'state', 'running')
       call('HSET', rec(id), 'place', changed.place, 'step', changed.step, 'by', nonce, 'asked', 1)
       for f = 1, #raw, 2 do raw[f + 1] = changed[raw[f]] or raw[f + 1] end
+      if not r.asked then raw[#raw + 1] = 'asked'; raw[#raw + 1] = '1' end
       if testing then call('HSET', P .. 'harness:' .. h, 'probe', id) end
       call('HSET', P .. 'held', 'turn:' .. id, o.token .. '|0|' .. id)
       call('SET', P .. 'started:' .. o.token, id, 'PX', 120000)

@@ -6,9 +6,9 @@ local r = load(A.id)
 if not r then return 'gone' end
 if r.by == nonce then return 'ok' end -- the same call again
 if not in_time() then return 'alive' end
-local was = call('HMGET', rec(A.id), 'disposition', 'env')
+local was = call('HMGET', rec(A.id), 'disposition', 'env', 'parts')
 if r.place ~= 'ended' or was[1] ~= 'dead' then return 'alive' end
-if not was[2] then return 'gone' end
+if not was[2] or A.to == 'delivery' and not was[3] then return 'gone' end
 local place = A.to
 local turn = place == 'dispatch' or place == 'quotes'
 if turn and turns_waiting(lane_of(r.lane)) >= A.lane_max then return 'full' end

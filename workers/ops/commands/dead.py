@@ -72,7 +72,8 @@ def show(
 
 
 def _kept(envelope: str, raw: str) -> str:
-    return envelope or base64.b64decode(raw).decode("utf-8", "backslashreplace")
+    kept = envelope.encode("utf-8", "surrogateescape") or base64.b64decode(raw)
+    return kept.decode("utf-8", "backslashreplace")
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:

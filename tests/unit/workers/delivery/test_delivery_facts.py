@@ -37,12 +37,6 @@ def account_of(core: Core) -> AccountSettings:
     return found
 
 
-def test_the_ledger_is_a_state_for_each_part() -> None:
-    stored = {"0": "sent|t|1|m-1,m-2", "1": "intent|t|2|", "10": "unknown|t|3|a|b"}
-    assert facts.ledger(stored) == {0: "sent", 1: "intent", 10: "unknown"}
-    assert facts.ledger({}) == {}
-
-
 @pytest.mark.parametrize(("channel", "exempt"), [("mock", True), ("telegram", False), ("slack", False)])
 def test_r5_r6_only_the_channel_named_mock_is_exempt(core_client: redis.Redis, channel: str, exempt: bool) -> None:
     account = account_of(core_of(core_client, settings_of(channel=channel)))
@@ -54,8 +48,8 @@ def test_r21_a_switch_turned_after_the_claim_is_seen_before_the_send(core: Core,
     """The claim told that nothing forbids it; the script that writes the intent compares, and it is decided again."""
     [one] = core.publish(message())
     core.wake("admission", "engagement", "dispatch")
-    reply = core.ctx.scripts.call("take", NOW_MS, stage="delivery", id=one, token="t")
-    told = reply[3]
+    core.ctx.scripts.call("take", NOW_MS, stage="delivery", id=one, token="t")
+    _, told = core.ctx.switches.last()
     core.ctx.switches.write(name, True, "anna", NOW_MS)
     send = {
         "out": core.record(one)["out"], "part": 0, "token": "t", "holder": f"delivery:{one}", "rates": [],
@@ -64,7 +58,7 @@ def test_r21_a_switch_turned_after_the_claim_is_seen_before_the_send(core: Core,
     word, now = core.ctx.scripts.call("send", NOW_MS, switches=told, **send)
     assert word == "switched"
     assert core.ctx.client.hgetall(core.ctx.keys.ledger(core.record(one)["out"])) == {}
-    state = core.ctx.switches.obeyed(dict(zip(now[::2], now[1::2], strict=True)))
+    state = core.ctx.switches.obeyed(now)
     account = account_of(core)
     said = facts.sending(answer(account, "anna"), account, state)
     assert {n: getattr(said, n) for n in ("read_only", "safe_mode", "paused")} == {
@@ -85,3 +79,17 @@ def test_what_stands_alone_answers_nobodys_turn(core: Core) -> None:
     assert facts.alone(alone(account))
     assert not facts.alone(answer(account, "bert"))
     assert facts.sending(alone(account, sender="bert"), account, OPEN).admitted
+
+
+def test_a_pause_that_is_over_holds_nothing_though_it_was_known_last(core: Core) -> None:
+    """The process knows a pause from its last claim; before it refuses because of it, it asks."""
+    core.ctx.switches.write("paused", True, "anna", NOW_MS)
+    assert core.ctx.switches.read().paused
+    core.ctx.client.hset(core.ctx.keys.switches, "paused", 0)
+    [one] = core.publish(message())
+    core.wake("admission", "engagement")
+    core.ctx.client.hset(core.ctx.keys.switches, "paused", 1)
+    core.wake("dispatch")
+    core.ctx.client.hset(core.ctx.keys.switches, "paused", 0)
+    core.wake("delivery")
+    assert core.end(one)[0] == "answered"
