@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from shared.redis.embedded import Embedded
-from tests.chaos.harness import Harness, between
+from tests.chaos.harness import Chat, Harness, between
 from tests.chaos.load import conserved, examine, tables
 from tests.integration.world import STAGES, eventually, server, world
-from tests.platforms.callback import Callback
 from tests.platforms.emulator import running
 
 MESSAGES = 20
@@ -59,7 +58,7 @@ def test_a_worker_that_dies_there_leaves_the_right_end(
 ) -> None:
     with (
         running(Harness(between(5, 10, 1))) as harness,
-        running(Callback()) as callback,
+        running(Chat()) as callback,
         world(tmp_path, on, **tables(harness, callback, PEOPLE)) as now,
     ):
         now.start(*(each for each in STAGES if each != stage), "keeper")
@@ -69,7 +68,6 @@ def test_a_worker_that_dies_there_leaves_the_right_end(
         now.start(stage)
         now.rest(40)
         report = examine(now, ids, harness, callback)
-        print(report.line(point=point))
         report.hold(frozenset({PLAIN, end}))
         assert report.ends[end] == (MESSAGES if end == PLAIN else 1), report.ends
         conserved(now)

@@ -4,8 +4,11 @@
     python -m tests.chaos.worker serve                                          the nursery
 
 STAGE is a stage, `keeper` or `ingest`; FILE is the configuration as JSON. The nursery reads one JSON object a line
-{stage, config, log, fault, nth} and answers with the new process's id. A child is a session of its own and writes
-`ready` to its log; it is killed from outside, by id. When the nursery's input ends, its children end with it.
+{stage, config, log, fault, nth, freeze, clock} and answers with the new process's id. A child is a session of its own
+and writes `ready` to its log; it is killed from outside, by id. When the nursery's input ends, its children end too.
+
+freeze: the fault point stops the process (SIGSTOP) instead of killing it. clock: the file of its host's clock, see
+tests/chaos/host_clock.py.
 """
 
 import argparse
@@ -18,6 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.chaos import host_clock  # isort: skip - first: others take `time.time` by name
+
 from celery import signals
 
 from ingest.process import run_ingest
@@ -29,18 +34,20 @@ from workers.process import run_worker
 OURS = "MILLSTREAM_"
 
 
-class KillingProbe:
-    """Kills this process, as the kernel or a host's end would, when `fault` is reached for the `nth` time."""
+class FaultyProbe:
+    """Kills this process, as the kernel or a host's end would, when `fault` is reached for the `nth` time; or `freeze`s
+    it there."""
 
-    def __init__(self, fault: str, nth: int) -> None:
+    def __init__(self, fault: str, nth: int, freeze: bool) -> None:
         self._fault = fault
         self._left = nth
+        self._signal = signal.SIGSTOP if freeze else signal.SIGKILL
 
     def point(self, name: str, id_: str = "") -> None:
         if name == self._fault:
             self._left -= 1
             if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self._signal)
 
 
 def ready(**_: Any) -> None:
@@ -51,7 +58,7 @@ def listening(port: int) -> None:
     print(f"ready {port}", flush=True)
 
 
-def run(stage: str, config: str, fault: str = "", nth: int = 1) -> int:
+def run(stage: str, config: str, fault: str = "", nth: int = 1, freeze: bool = False) -> int:
     settings = from_mapping(json.loads(Path(config).read_text()))
     configure(settings.log)
     if stage == "ingest":
@@ -62,7 +69,7 @@ def run(stage: str, config: str, fault: str = "", nth: int = 1) -> int:
     signals.worker_ready.connect(ready, weak=False)
     if fault:
         # One thread: what it dies with is exactly one thing.
-        return run_worker(settings, stage, concurrency=1, probe=KillingProbe(fault, nth))  # type: ignore[arg-type]
+        return run_worker(settings, stage, concurrency=1, probe=FaultyProbe(fault, nth, freeze))  # type: ignore[arg-type]
     return run_worker(settings, stage)  # type: ignore[arg-type]
 
 
@@ -80,7 +87,11 @@ def _fork(order: dict[str, Any]) -> int:
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.argv = [sys.argv[0]]
-        code = run(order["stage"], order["config"], order.get("fault", ""), order.get("nth", 1))
+        if order.get("clock"):
+            host_clock.follow(Path(order["clock"]))
+        code = run(
+            order["stage"], order["config"], order.get("fault", ""), order.get("nth", 1), order.get("freeze", False)
+        )
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except BaseException:

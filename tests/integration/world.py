@@ -95,13 +95,13 @@ class World:
     def config(self) -> Path:
         return self.folder / "config.json"
 
-    def start(self, *stages: str, fault: str = "", nth: int = 1) -> list[Child]:
-        """Start one process for each name, and wait until all are ready."""
+    def start(self, *stages: str, fault: str = "", nth: int = 1, **more: Any) -> list[Child]:
+        """Start one process for each name, and wait until all are ready. `more`: see tests/chaos/worker.py."""
         made: list[Child] = []
         for stage in stages:
             self.seen += 1
             log = self.folder / f"{self.seen:03}-{stage}.log"
-            order = {"stage": stage, "config": str(self.config), "log": str(log), "fault": fault, "nth": nth}
+            order = {"stage": stage, "config": str(self.config), "log": str(log), "fault": fault, "nth": nth, **more}
             assert self.nursery.stdin is not None
             assert self.nursery.stdout is not None
             print(json.dumps(order), file=self.nursery.stdin, flush=True)

@@ -12,14 +12,14 @@ from shared.beats import Hold
 from workers.apply import insisted
 
 
-def test_at_the_memory_limit_what_was_accepted_is_frozen_and_answered(core: Core, core_client: redis.Redis) -> None:
+def test_at_the_memory_limit_what_was_accepted_goes_on_and_nothing_is_counted(
+    core: Core, core_client: redis.Redis
+) -> None:
     [id_] = core.publish(message(1))
     core_client.config_set("maxmemory", "1")
     core.wake("admission", "engagement", "quotes", "dispatch", "delivery")
-    core_client.config_set("maxmemory", "0")
-    core.clock.step(60)  # the session could not be written: waiting, which is not failing
     record = core.record(id_)
-    assert record["place"] in ("ended", "due"), record
+    assert record["place"] in ("ended", "due"), "frozen, and answered unless its session cannot be written yet"
     assert int(record.get("attempt", 0)) == 0
     assert int(record.get("takeovers", 0)) == 0
 
