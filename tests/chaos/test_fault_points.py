@@ -29,7 +29,7 @@ DEATHS = [
     ("dispatch", "dispatch.after_start", "dead:effect-unknown"),  # running, not idempotent
     ("dispatch", "dispatch.after_answer", "dead:effect-unknown"),
     ("dispatch", "dispatch.before_apply", "dead:effect-unknown"),
-    ("dispatch", "dispatch.after_apply", PLAIN),  # answered: delivered
+    ("dispatch", "dispatch.after_apply", "dead:effect-unknown"),  # answered: delivered; the next was started with it
     ("delivery", "delivery.after_intent", "dead:delivery-unknown"),  # sending: unknown
     ("delivery", "delivery.after_send", "dead:delivery-unknown"),
     ("delivery", "delivery.before_apply", "dead:delivery-unknown"),  # what became of it goes with the move

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.harness import Harness, between
+from tests.chaos.harness import Chat, Harness, between
 from tests.chaos.load import conserved, examine, tables
 from tests.integration.world import STAGES, eventually, server, world
-from tests.platforms.callback import Callback
 from tests.platforms.emulator import running
 
 FULL = bool(os.environ.get("MILLSTREAM_FULL"))
@@ -32,7 +31,7 @@ LONGEST_S = 700 if FULL else 90
 def test_an_outage_of_the_harness_kills_doubles_and_reorders_nothing(tmp_path: Path) -> None:
     with (
         running(Harness(between(*TURN_MS, 1))) as harness,
-        running(Callback()) as callback,
+        running(Chat()) as callback,
         server(tmp_path) as on,
     ):
         config = tables(harness, callback, PEOPLE)
