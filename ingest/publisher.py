@@ -1,6 +1,7 @@
 """The way into the pipeline: ticket and record in one script, and only then is anything acknowledged.
 
-Requests that come at the same time share one script call (`batch_linger_ms`, `batch_max`).
+Requests that come at the same time share one script call (`batch_linger_ms`, `batch_max`); one that comes alone waits
+for nobody, and those that come while it is under way go together.
 """
 
 import asyncio
@@ -98,7 +99,7 @@ class Publisher:
     async def _flush(self) -> None:
         ingest = self._settings_now().ingest
         while self._waiting:
-            if len(self._waiting) < ingest.batch_max and ingest.batch_linger_ms:
+            if len(self._waiting) > 1 and self._items() < ingest.batch_max and ingest.batch_linger_ms:
                 await asyncio.sleep(ingest.batch_linger_ms / 1000)
             batch, count = [], 0
             while self._waiting and count < ingest.batch_max:
@@ -111,6 +112,9 @@ class Publisher:
                 continue
             for one in batch:
                 _settle(one, error)
+
+    def _items(self) -> int:
+        return sum(len(waiting.items) for waiting in self._waiting)
 
     def _call(self, items: list[dict[str, str | int]]) -> Exception | None:
         settings = self._settings_now()

@@ -14,7 +14,7 @@ from shared.beats import Hold
 from shared.envelope import Envelope, new_id
 from shared.outcome import Dead, Stage
 from shared.redis.scripts import pairs
-from workers.apply import Seen, apply, insisted, note, outcome_move, read_envelope
+from workers.apply import Applied, Seen, apply, insisted, note, outcome_move, read_envelope
 from workers.claimed import Claimed, of_batch, of_one, of_turn
 from workers.context import Context, harness_settings
 from workers.moves import Move, lanes, turn
@@ -211,12 +211,13 @@ class Runner:
                 return []  # else its result is a fact, and is written all the same
         ctx.probe.point(f"{stage}.before_apply")
         moves, nonce = [move for _, move in planned], ctx.token()
-        more = None if ctx.draining or (stage in EFFECTS and ctx.server.quiet()) else following
-        verdicts, then = await insisted(
-            ctx,
-            hold,
-            lambda: apply(ctx, moves, holder=name, token=hold.token, release=True, nonce=nonce, following=more),
-        )
+
+        def written() -> Applied:
+            # Asked at each try: the server may have restarted since the first one.
+            more = None if ctx.draining or (stage in EFFECTS and ctx.server.quiet()) else following
+            return apply(ctx, moves, holder=name, token=hold.token, release=True, nonce=nonce, following=more)
+
+        verdicts, then = await insisted(ctx, hold, written)
         for (seen, move), verdict in zip(planned, verdicts, strict=True):
             if verdict.startswith("failed"):
                 log.error("move_failed", stage=stage, envelope=seen.id, why=verdict[7:200])
@@ -227,5 +228,5 @@ class Runner:
             else:
                 log.info("move_refused", stage=stage, envelope=seen.id, why=verdict)
         ctx.probe.point(f"{stage}.after_apply")
-        ctx.hot_until = ctx.clock.monotonic() + HOT_S if then else float("-inf")
+        ctx.hot_until = ctx.clock.monotonic() + HOT_S if then and then[0] == "ok" else float("-inf")
         return then
