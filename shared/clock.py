@@ -68,4 +68,5 @@ class ServerClock:
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
         """Await `work` for at most `seconds` of real time; raises TimeoutError."""
-        return await asyncio.wait_for(work, seconds)
+        async with asyncio.timeout(seconds):  # in Python 3.11 `wait_for` makes a task of its own for each call
+            return await work
