@@ -36,8 +36,8 @@ class Claimed:
 
 def of_batch(ctx: Context, reply: Sequence[Any], *, again: bool) -> Claimed:
     """From claim's reply."""
-    overlays = {name: pairs(raw) for name, raw in zip(reply[2][::2], reply[2][1::2], strict=True)}
-    return Claimed(ctx.switches.obeyed(reply[1]), overlays=overlays, again=again)
+    overlays = {name: pairs(raw) for name, raw in zip(reply[3][::2], reply[3][1::2], strict=True)}
+    return Claimed(ctx.switches.obeyed(reply[2]), overlays=overlays, again=again)
 
 
 def of_one(ctx: Context, reply: Sequence[Any], account_id: str) -> Claimed:

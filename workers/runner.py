@@ -75,7 +75,7 @@ class Runner:
             return  # the reconciler brings the wake-up back
         try:
             if stage in self._plans.batches:
-                self._partition(stage, name, self._plans.batches[stage])
+                self._partitions(stage, name, self._plans.batches[stage])
             elif stage in self._plans.singles:
                 await self._single(stage, name, self._plans.singles[stage])
             else:
@@ -84,31 +84,48 @@ class Runner:
             # The claim runs out and the keeper brings the ids back, counted; saying why is all that is left here.
             log.error("stage_failed", stage=stage, error=type(error).__name__, exc_info=error)
 
-    def _partition(self, stage: Stage, part: str, plan: PlanBatch) -> None:
-        ctx, spec = self._ctx, BY_NAME[stage]
-        name, token = f"{stage}:{part}", ctx.token()
+    def _partitions(self, stage: Stage, part: str, plan: PlanBatch) -> None:
+        """One partition after the other while there are wake-ups: who finds one empty takes the next."""
+        ctx = self._ctx
+        token = ctx.token()
+        reply = ctx.scripts.call("claim", ctx.now_ms(), stage=stage, part=part, token=token, limit=BATCH)
+        while reply and reply[0] == "ok":
+            after = ctx.token()
+            reply = self._partition(stage, token, after, reply, plan)
+            token = after
+
+    def _partition(self, stage: Stage, token: str, after: str, reply: list[Any], plan: PlanBatch) -> list[Any]:
+        """Batches of one partition until it is empty. Returns another's first batch, taken with the token `after`."""
+        ctx, spec, part = self._ctx, BY_NAME[stage], str(reply[1])
+        name = f"{stage}:{part}"
         rounds: dict[str, int] = {}
         with ctx.beats.holding(name, token, ctx.settings.pipeline.claim_s, spec.limit_s) as hold:
-            reply = ctx.scripts.call("claim", ctx.now_ms(), stage=stage, part=part, token=token, limit=BATCH)
-            while reply and reply[0] == "ok" and not hold.lost:
+            while reply and reply[0] == "ok" and reply[1] == part:
+                if hold.lost:
+                    return []
                 # The limit is one batch's: a partition under load may be held for hours.
                 hold.until = ctx.clock.monotonic() + spec.limit_s
                 with metrics.histogram(metrics.stage_duration, stage).time():
-                    seen = [Seen(i, pairs(f)) for i, f in zip(reply[3::2], reply[4::2], strict=True)]
+                    seen = [Seen(i, pairs(f)) for i, f in zip(reply[4::2], reply[5::2], strict=True)]
                     claimed = of_batch(ctx, reply, again=bool(rounds))
                     self._waited(stage, *seen)
                     ctx.probe.point(f"{stage}.before_apply")
-                    reply = self._batch(stage, part, token, plan, seen, claimed, rounds)
+                    reply = self._batch(stage, part, token, after, plan, seen, claimed, rounds)
                     ctx.probe.point(f"{stage}.after_apply")
                 if ctx.draining:
-                    ctx.scripts.call("release", ctx.now_ms(), name=name, token=token, slots={})
-                    return
+                    break
+        if ctx.draining:  # what stands in a partition is somebody else's
+            for held, by in ((name, token), (f"{stage}:{reply[1]}" if len(reply) > 1 else name, after)):
+                ctx.scripts.call("release", ctx.now_ms(), name=held, token=by, slots={})
+            return []
+        return reply
 
     def _batch(
         self,
         stage: Stage,
         part: str,
         token: str,
+        after: str,
         plan: PlanBatch,
         batch: list[Seen],
         claimed: Claimed,
@@ -130,7 +147,7 @@ class Runner:
                 break
         moves += plan(ctx, readable, claimed) if readable else []
         by_id = {s.id: s for s in batch}
-        more = None if ctx.draining else {"stage": stage, "part": part, "limit": BATCH}
+        more = None if ctx.draining else {"stage": stage, "part": part, "limit": BATCH, "after": after}
         verdicts, following = apply(ctx, moves, holder=f"{stage}:{part}", token=token, following=more)
         for move, verdict in zip(moves, verdicts, strict=True):
             if verdict == "ok":

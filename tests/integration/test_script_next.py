@@ -61,9 +61,9 @@ def two_lanes(rig: Rig) -> None:
 
 def test_a_move_brings_the_next_batch_and_the_claim_goes_on(rig: Rig) -> None:
     rig.accept("m1", "m2")
-    assert rig.claim(limit=1)[3::2] == ["m1"]
+    assert rig.claim(limit=1)[4::2] == ["m1"]
     verdicts, following = rig.call("move", **batch_after(rig, rig.to("m1", "engagement")))
-    assert (verdicts, following[0], following[3::2]) == (["ok"], "ok", ["m2"])
+    assert (verdicts, following[0], following[4::2]) == (["ok"], "ok", ["m2"])
     assert rig.held("admission:7") == "w1|0|m2"
 
 
@@ -329,3 +329,18 @@ def test_two_starts_of_a_turn_get_one_session(rig: Rig) -> None:
     )
     rig.call("fire", limit=9, **script_scenes.LANES)
     assert rig.start("d2", fresh="s2")[6] == "s1"
+
+
+def test_who_finds_a_partition_empty_takes_the_one_that_the_oldest_wake_up_names(rig: Rig) -> None:
+    rig.accept("m1")
+    other = script_scenes.accepted("m2", lane="l2")
+    other["items"][0]["part"] = "8"
+    rig.call("accept", **other)
+    rig.claim()
+    rig.client.rpop(f"{P}wake.admission")  # the wake-up of partition 7 was what brought the worker
+    more = {"stage": "admission", "part": "7", "limit": 64, "after": "w2"}
+    arguments = script_scenes.moved(rig.end("m1"), holder="admission:7", token="w1", release=False)
+    verdicts, following = rig.call("move", **arguments, next=more)
+    assert (verdicts, following[:2], following[4::2]) == (["ok"], ["ok", "8"], ["m2"])
+    assert (rig.held("admission:7"), rig.held("admission:8")) == ("", "w2|0|m2")
+    assert script_scenes.wakes(rig, "admission") == []

@@ -186,7 +186,7 @@ end
 local function batch(stage, part, token, limit)
   local name = stage .. ':' .. part
   local set, overlays, known = P .. 'at:' .. name, {}, {}
-  local out, ids, strays = {'ok', {}, overlays}, {}, false
+  local out, ids, strays = {'ok', part, {}, overlays}, {}, false
   for _, id in ipairs(call('ZRANGE', set, 0, limit - 1)) do
     local raw, r = record(id)
     if r.place ~= stage then
@@ -208,7 +208,7 @@ local function batch(stage, part, token, limit)
   end
   if #ids > 0 then
     call('HSET', P .. 'held', name, token .. '|0|' .. table.concat(ids, ','))
-    out[2] = call('HGETALL', P .. 'switches')
+    out[3] = call('HGETALL', P .. 'switches')
     return out
   end
   call('HDEL', P .. 'held', name)

@@ -4,7 +4,8 @@
 --   fields {..}, drop [..], freeze [key, text], effects [[command, ..]], creates [{id, score, fields}], lane_state,
 --   end [disposition, reason, stage], breaker {..}, stop, timers [[ms, kind, name, id]], result [out, part, token,
 --   state, detail, busy]}], tidy [[command, ..]] (bounds to be kept, after everything), next: what the holder goes on
---   with when all is done: {stage, part, limit} its partition's next batch; {stage, token, ..} what the oldest wake-up of
+--   with when all is done: {stage, part, limit, after} its partition's next batch, or where there is none, with the token
+--   `after`, the first one of the partition that the oldest wake-up names; {stage, token, ..} what the oldest wake-up of
 --   its stage stands for (for dispatch with what `turn` holds in start.lua).
 -- Reply: [verdicts, what claim, take or start would reply, or []]. Verdicts: ['lost'] the claim is not held any more, or one
 --   word a move: ok, stale (the record went on, or an earlier message of its scope was not applied), guard:N (condition N
@@ -213,7 +214,17 @@ if not o then
   if A.release and not lost then call('HDEL', P .. 'held', A.holder) end
   return {out, {}}
 end
-if o.part then return {out, lost and {} or batch(o.stage, o.part, A.token, o.limit)} end
+if o.part then
+  local following = lost and {} or batch(o.stage, o.part, A.token, o.limit)
+  for _ = 1, 8 do
+    local part = following[1] == 'empty' and o.after and pop(o.stage)
+    if not part then break end
+    if not call('HGET', P .. 'held', o.stage .. ':' .. part) then
+      following = batch(o.stage, part, o.after, o.limit)
+    end
+  end
+  return {out, following}
+end
 if lost then return {out, o.stage == 'dispatch' and started(o) or {}} end
 call('HDEL', P .. 'held', A.holder)
 local name = in_time() and pop(o.stage)
