@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench simulate clean install
+.PHONY: help demo test lint bench simulate chaos clean install
 
 help: ## list these targets
 	@echo "Millstream. Targets:"
@@ -28,11 +28,14 @@ lint: $(STAMP) ## ruff, formatting, types, import contracts
 	$(VENV)/bin/pyright
 	$(VENV)/bin/lint-imports
 
-bench: $(STAMP) ## measure throughput, and Redis commands and bytes for each message
+bench: $(STAMP) ## measure beside bare Celery, Dramatiq, taskiq and Starlette; BENCH_ARGS=--quick is short
 	@$(VENV)/bin/millstream bench $(BENCH_ARGS)
 
 simulate: $(STAMP) ## run the simulation: SEEDS=1000 seeds, or SEED=17 alone
 	@$(VENV)/bin/python -m tests.simulation.driver $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
+
+chaos: $(STAMP) ## kill, freeze, cut off and fill up real processes under load (under five minutes); a table at the end
+	@$(VENV)/bin/python -m tests.chaos
 
 install: $(STAMP) ## only make .venv and install into it
 
