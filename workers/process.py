@@ -111,12 +111,14 @@ def context(process: Process, name: str, probe: Probe | None = None) -> Context:
 class Guard:
     """What the guarded consumer asks: where to put what is not ours, and whether it is needed at all."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, stages: int) -> None:
         self._ctx = ctx
+        self._stages = stages
 
     def hot(self) -> bool:
-        """True while tasks take their wake-ups themselves."""
-        return self._ctx.clock.monotonic() < self._ctx.hot_until
+        """True while tasks take their wake-ups themselves. Where several stages share the process, one that is busy
+        must not keep the others' from coming."""
+        return self._stages == 1 and self._ctx.clock.monotonic() < self._ctx.hot_until
 
     def poison(self, raw: bytes, queue: str, reason: str) -> None:
         """Keep it as a raw dead letter."""
@@ -146,7 +148,7 @@ def _made(
     metrics.start(stages, BUILT, slots(process.config.settings))
     ctx = context(process, f"{name}@{socket.gethostname()}", probe)
     runner, loops = Runner(ctx, PLANS), Loops()
-    app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx))
+    app = make_app(settings.redis.url, settings.redis.prefix, Guard(ctx, len(stages)))
     for stage in stages:
         register(app, stage, _task(loops, runner, stage))
     return process, ctx, app
