@@ -1,40 +1,54 @@
 """The driver: it alone decides what happens next, by the seed; first with faults, then without until all is at rest.
 
-python -m tests.simulation.driver --seeds 1000 [--first 1]
+python -m tests.simulation.driver --seeds 1000 [--first 1] [--jobs 2]
 python -m tests.simulation.driver --seed 17
 """
 
 import argparse
+import multiprocessing
+import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
+
+import redis
 
 from shared.message import Message
-from shared.redis.client import Redis, connect
+from shared.outcome import Stage
+from shared.redis.client import Redis
 from shared.redis.embedded import Embedded, Kind
 from tests.simulation.invariants import Broken, demand
+from tests.simulation.listening import listening
 from tests.simulation.people import message_of
-from tests.simulation.world import Listening, World
+from tests.simulation.reference import End
+from tests.simulation.world import World
+from workers.keeper.keeper import TICK_S
 from workers.runner import Plans
 from workers.stages import PLANS
 
 KINDS: list[Kind] = ["redis-server", "valkey-server", "wheel"]
-STEPS = 500
+STEPS = 800
 """Steps with faults."""
+PACE = ((1, 20, 300, 1000, 3000), (1, 300, 3000, 10_000, 30_000))
+"""Times that pass in one step, ms: in a hurry, and at leisure."""
+REPLAYS = 12
+"""Letters that an operator gives back when the faults have stopped."""
 CALM_MS = 4 * 3_600_000
 """Within so much time everything has ended once the faults stopped."""
 FAR_MS = 60_000
 """Nothing alive, and nothing that happens sooner: all is at rest."""
+TICK_MS = int(TICK_S * 1000)
 LOOK_EVERY = 8
 """Steps between two looks at everything; one seed alone is looked at after each."""
-POINTS = (
-    "admission.before_apply", "admission.after_apply", "engagement.before_apply", "engagement.after_apply",
-    "quotes.before_apply", "quotes.after_apply", "quotes.after_freeze", "dispatch.after_start", "harness",
-    "dispatch.after_answer", "dispatch.before_apply", "dispatch.after_apply", "delivery.after_intent", "send",
-    "delivery.after_send", "delivery.before_apply", "delivery.after_apply",
-)  # fmt: skip
-"""Where a worker may die: before and after each effect."""
+
+
+SHARE = 100
+"""Seeds that one process runs on one server before it takes the next ones."""
 
 
 class Failed(AssertionError):
@@ -47,23 +61,14 @@ class Driver:
     def __init__(self, world: World, look_every: int) -> None:
         self.world = world
         self._rng = world.rng
+        self._mix = world.mix
         self._every = look_every
         self._steps = 0
         self._number = 0
-        self._left = self._rng.randrange(6, 18)
+        self._left = self._rng.randrange(6, 22)
         self._again: list[Message] = []
-        # Every seed has its own mixture, so that a rare fault is not always drowned in others.
-        pick = self._rng.choice
-        self._loss = pick((0.0, 0.05, 0.3))
-        self._twice = pick((0.0, 0.1))
-        self._mess = pick((0.0, 0.3))
-        self._kills = pick((0.0, 0.0, 0.01, 0.03))
-        self._freezes = pick((0.0, 0.0, 0.01))
-        self._turns = pick((0.0, 0.0, 0.01))
-        world.link.share = pick((0.0, 0.0, 0.01, 0.04))
-        self._gentle = not (self._kills or self._freezes or world.link.share)
-        world.moods.harness = pick((0.0, 0.2, 0.5))
-        world.moods.platform = pick((0.0, 0.3, 0.6))
+        self._full_until_ms = 0
+        self._smooth = self._mix.gentle and not self._mix.loss and not self._mix.mess
 
     def run(self) -> None:
         """Faults, then calm. Raises Broken."""
@@ -72,7 +77,7 @@ class Driver:
         self._calm()
         self.world.rest()
         taken = dict(self.world.books.takeovers)
-        demand(not self._gentle or not taken, "nothing is taken over where no worker died and no call failed", taken)
+        demand(not self._mix.gentle or not taken, "nothing is taken over where nobody died or was cut off", taken)
 
     def _step(self) -> None:
         world, rng = self.world, self._rng
@@ -87,7 +92,7 @@ class Driver:
         elif chance < 0.98:
             world.tick(rng.choice([a for a in world.actors if a.stage == "keeper"]))
         elif runnable or rng.random() < 0.5:
-            world.advance(world.clock.now_ms() + rng.choice((1, 20, 300, 1000, 3000)))
+            world.advance(world.clock.now_ms() + rng.choice(PACE[self._mix.leisure]))
         else:
             world.advance(min(world.next_ms(), world.clock.now_ms() + 20_000))
         self._mischief()
@@ -95,6 +100,8 @@ class Driver:
 
     def _looked(self) -> None:
         self._steps += 1
+        if self._smooth and not self.world.crew.strands:
+            self.world.quiescent()
         if self._steps % self._every == 0:
             self.world.look()
         if self.world.broken is not None:
@@ -102,17 +109,16 @@ class Driver:
 
     def _deliver(self) -> bool:
         world, rng = self.world, self._rng
-        lists = world.wakes()
+        lists: list[tuple[Stage, int]] = [(stage, n) for stage, n in world.wakes() if world.room(stage)]
         if not lists:
             return False
         stage, length = rng.choice(lists)
-        name = world.take(stage, rng.randrange(length) if rng.random() < self._mess else -1)
-        if rng.random() < self._loss:
+        name = world.take(stage, rng.randrange(length) if rng.random() < self._mix.mess else -1)
+        if rng.random() < self._mix.loss:
             world.note(f"the wake-up of {stage} {name} is lost")
             return True
-        if not world.wake(stage, name):
-            world.note(f"nobody has room for {stage} {name}")  # as one that was taken and then lost
-        if rng.random() < self._twice:
+        world.wake(stage, name)
+        if rng.random() < self._mix.twice:
             world.wake(stage, name)
         return True
 
@@ -122,27 +128,45 @@ class Driver:
         while self._left and (not batch or rng.random() < 0.4):
             self._left -= 1
             self._number += 1
-            batch.append(message_of(self._number, rng))
+            batch.append(message_of(self._number, rng, world.clock.now_ms(), self._mix))
         if not batch:
             return
         if rng.random() < world.link.share * 5:
-            world.link.next_fault = rng.choice(("never", "lost", "twice"))
+            world.link.next_fault = rng.choice(("never", "lost", "twice", "late"))
         if not world.publish(batch) or rng.random() < 0.1:
             self._again += batch  # a platform that heard nothing, or sends twice, sends again
 
     def _mischief(self) -> None:
-        world, rng = self.world, self._rng
-        if rng.random() < self._kills:
-            if rng.random() < 0.7:
-                world.die_at = rng.choice(POINTS)
+        world, rng, mix = self.world, self._rng, self._mix
+        if rng.random() < mix.kills:
+            if world.points and rng.random() < 0.7:
+                world.die_at = rng.choice(sorted(world.points))
             else:
                 world.kill(rng.choice(world.actors))
-        if rng.random() < self._freezes:
+        if rng.random() < mix.freezes:
             actor = rng.choice(world.actors)
             actor.frozen_until_ms = world.clock.now_ms() + rng.choice((2_000, 5_000, 9_000, 30_000))
             world.note(f"{actor.name} is frozen")
-        if rng.random() < self._turns:
+        if rng.random() < mix.turns:
             self._turn()
+        if rng.random() < mix.replays:
+            world.replay()
+        self._server()
+
+    def _server(self) -> None:
+        """The server loses its last second, or has no memory left for a while."""
+        world, rng, mix = self.world, self._rng, self._mix
+        if world.backup.until_ms is not None:
+            if rng.random() < 0.06:
+                world.lose()
+        elif rng.random() < mix.rollbacks and not world.link.down:
+            world.backup.keep(world.clock.now_ms())
+        if rng.random() < mix.full:
+            world.note("the memory is full")
+            world.link.full, self._full_until_ms = True, world.clock.now_ms() + rng.choice((200, 3_000, 20_000))
+        if world.link.full and world.clock.now_ms() >= self._full_until_ms:
+            world.note("there is memory again")
+            world.link.full = False
 
     def _turn(self) -> None:
         """Somebody turns a switch, or the harness goes or comes back."""
@@ -152,32 +176,50 @@ class Driver:
         world.note(f"{what} {'on' if on else 'off'}")
         if what == "outage":
             world.moods.outage = on
-        else:
-            world.process.switches.write(what, on, "simulation", world.clock.now_ms(), apply=True)
+        elif not world.link.down:
+            apply = on or rng.random() < 0.7
+            world.process.switches.write(what, on, "simulation", world.clock.now_ms(), apply=apply)
 
     def _calm(self) -> None:
         """No more faults: everything must come to its end."""
         world = self.world
         world.note("the faults stop")
         world.moods.calm()
-        world.link.share, world.die_at = 0.0, None
+        world.link.share, world.die_at, world.link.full = 0.0, None, False
+        world.backup.until_ms = None
+        world.link.spoils = 0.0
         for name in ("read_only", "paused"):
             world.process.switches.write(name, False, "simulation", world.clock.now_ms(), apply=True)
         for actor in world.actors:
             actor.frozen_until_ms = 0
         while self._left or self._again:
             self._say()
+            if world.link.down:
+                world.advance(world.clock.now_ms() + TICK_MS)
+        world.settle()
+        if self._smooth and not world.crew.strands:
+            world.quiescent()
+        if self._mix.replays:
+            self._replay_all()
         since_ms = world.clock.now_ms()
         while (calm_ms := world.clock.now_ms() - since_ms) < CALM_MS:
             world.settle()
             if not world.look().depth and world.next_ms() - world.clock.now_ms() > FAR_MS:
                 break
             # What has not moved for long is looked at less and less often.
-            world.advance(max(world.next_ms(), world.clock.now_ms() + calm_ms // 60))
+            world.advance(max(world.next_ms(), world.clock.now_ms() + max(TICK_MS, calm_ms // 60)))
             for actor in world.actors:
                 if actor.keeper is not None:
                     world.tick(actor)
         world.settle()
+
+    def _replay_all(self) -> None:
+        """The operator gives many letters back, one right after the other."""
+        world = self.world
+        for _ in range(REPLAYS):
+            world.replay()
+            world.settle()
+            world.advance(world.clock.now_ms() + self._rng.choice((1, TICK_MS)))
 
 
 def run_seed(
@@ -187,11 +229,12 @@ def run_seed(
     *,
     look_every: int = LOOK_EVERY,
     plans: Plans = PLANS,
-    planted: Mapping[str, tuple[str, str]] | None = None,
+    planted: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    mixed: Mapping[str, Any] | None = None,
 ) -> World:
     """Run one seed on an empty database. Raises Failed: the seed, what led to it, what does not hold."""
-    world = World(seed, client, url, plans=plans, planted=planted)
-    with Listening(world):
+    world = World(seed, client, url, plans=plans, planted=planted, mixed=mixed)
+    with listening(world):
         try:
             Driver(world, look_every).run()
         except Broken as error:
@@ -202,30 +245,77 @@ def run_seed(
     return world
 
 
+def reach(url: str) -> Redis:
+    """A client with one connection: only one strand runs at a time."""
+    return redis.Redis.from_url(url, decode_responses=True, single_connection_client=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What some seeds came to. `lost`: messages that a server forgot although it had taken them; `doubled`: questions
+    and sends that it let happen twice, because it forgot the first."""
+
+    seeds: int = 0
+    failed: int = 0
+    restarts: int = 0
+    lost: int = 0
+    doubled: int = 0
+    decided: Counter[End] = field(default_factory=Counter[End])
+
+    def with_world(self, world: World) -> "Tally":
+        """And one more that held."""
+        decided = self.decided + world.referee.decided
+        lost, doubled = self.lost + world.backup.lost, self.doubled + world.books.doubled
+        return Tally(self.seeds + 1, self.failed, self.restarts + world.restarts, lost, doubled, decided)
+
+    def with_failure(self) -> "Tally":
+        """And one more that did not."""
+        return replace(self, seeds=self.seeds + 1, failed=self.failed + 1)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        numbers = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        return Tally(**numbers)
+
+
+def run_share(seeds: range, look_every: int = LOOK_EVERY) -> Tally:
+    """Run some seeds on a server of their own, and print what does not hold."""
+    tally = Tally()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Embedded.start(Path(folder), durable=False, kinds=KINDS) as server,
+        closing(reach(server.url)) as client,
+    ):
+        for seed in seeds:
+            try:
+                tally = tally.with_world(run_seed(seed, client, server.url, look_every=look_every))
+            except Failed as error:
+                tally = tally.with_failure()
+                print(error, flush=True)
+    return tally
+
+
 def main() -> int:
     """The command line; 1 when a seed failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
-    seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
-    failed = 0
     began = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Embedded.start(Path(folder), durable=False, kinds=KINDS) as server,
-    ):
-        client = connect(server.url)
-        for seed in seeds:
-            try:
-                run_seed(seed, client, server.url, look_every=1 if asked.seed is not None else LOOK_EVERY)
-            except Failed as error:
-                failed += 1
-                print(error, flush=True)
-        client.close()
-    print(f"{len(seeds)} seeds, {failed} failed, {time.monotonic() - began:.0f} s")
-    return 1 if failed else 0
+    if asked.seed is not None:
+        tally = run_share(range(asked.seed, asked.seed + 1), look_every=1)
+    else:
+        end = asked.first + asked.seeds
+        shares = [range(n, min(n + SHARE, end)) for n in range(asked.first, end, SHARE)]
+        with multiprocessing.get_context("spawn").Pool(min(asked.jobs, len(shares))) as pool:
+            tally = sum(pool.imap_unordered(run_share, shares), Tally())
+    print(
+        f"{tally.seeds} seeds, {tally.failed} failed, {time.monotonic() - began:.0f} s;"
+        f" {tally.decided.total()} decisions of {len(tally.decided)} kinds;"
+        f" {tally.restarts} restarts forgot {tally.lost} messages and doubled {tally.doubled} questions and sends"
+    )
+    return 1 if tally.failed else 0
 
 
 if __name__ == "__main__":

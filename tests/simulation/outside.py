@@ -30,6 +30,8 @@ class Judge(Protocol):
 
     def asked(self, turn: Turn, took: bool) -> None: ...
     def sending(self, account: str, channel: str, text: str, took: bool) -> None: ...
+    def told_to_wait(self, seconds: float) -> None: ...
+    def looking(self, account: str, wanted: str) -> None: ...
 
 
 @dataclass
@@ -129,8 +131,10 @@ class SimApi:
         timeout_s: float = 10.0,
         max_bytes: int = 4_194_304,
     ) -> PlatformResponse:
-        """One send; nothing else is ever asked of the simulated platforms."""
-        del method, url, ref, headers, params, data, max_bytes
+        """One send, or one lookup; nothing else is ever asked of the simulated platforms."""
+        del method, url, headers, data, max_bytes
+        if call == "get_message":
+            return await self._looked_up(ref, params or {}, timeout_s)
         assert call == "send", call
         body: Any = json
         text = str(body["text"])
@@ -151,6 +155,7 @@ class SimApi:
                 return PlatformResponse(502, {}, b"<simulated>")
             case "too many":
                 wait_s = self._rng.choice(WAITS_S)
+                self._judge.told_to_wait(wait_s)
                 return self._says(429, refusal_of(self._channel, 429, wait_s), {"retry-after": str(wait_s)})
             case "no":
                 return self._says(400, refusal_of(self._channel, 400, None))
@@ -159,12 +164,32 @@ class SimApi:
                 number = sum(self._taken.values())
                 return self._says(200, success_of(self._channel, body, number, self._clock.now_ms()))
 
+    async def _looked_up(self, wanted: str, params: Mapping[str, str], timeout_s: float) -> PlatformResponse:
+        self._judge.looking(self._account, wanted)
+        bad = self._rng.random() < self._moods.platform
+        await self._clock.sleep(self._rng.choice((0.0, 0.1, 2.0)))
+        match self._rng.choice(LOOKS) if bad else "found":
+            case "found":
+                shown = {"ts": params["latest"], "user": "7", "text": "what was said"}
+                return self._says(200, {"ok": True, "messages": [shown]})
+            case "another":
+                return self._says(200, {"ok": True, "messages": [{"ts": "0.5", "user": "7", "text": "something else"}]})
+            case "forbidden":
+                return self._says(200, {"ok": False, "error": "missing_scope"})
+            case "failing":
+                return self._says(503, {"ok": False})
+            case _:
+                await self._clock.sleep(timeout_s)
+                raise EffectUnknown("no answer in time (simulated)")
+
     def _says(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> PlatformResponse:
         return PlatformResponse(
             status, {"content-type": "application/json", **(headers or {})}, json.dumps(body).encode()
         )
 
 
+LOOKS = ("another", "forbidden", "failing", "silent")
+"""What a platform may answer to a lookup instead of the message."""
 WAITS_S = (1, 3, 20)
 """What a platform asks to wait when it is asked too often."""
 MOODS = (
