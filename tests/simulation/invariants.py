@@ -247,8 +247,6 @@ class Books:
                 continue
             if rec.replayed and rec.ready_at and rec.place != "parked:lane":
                 continue  # only its delivery is done again: it is in no lane
-            if mine.replayed and rec.place in ("admission", "engagement"):
-                continue  # a replay comes from outside of the partitions' order
             demand(not rec.ready_at, "nothing frozen is passed over", (id_, other, rec.place))
             waited = now_ms - int(mine.ready_at)
             demand(

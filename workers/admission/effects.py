@@ -55,7 +55,9 @@ def plan(ctx: Context, batch: list[tuple[Seen, Envelope]], claimed: Claimed) -> 
             continue
         decision = decide(item, world)
         move = outcome_move(ctx, "admission", seen, decision.outcome)
-        move.scopes = [item.lane, f"{message.account}|{message.sender_id}"]
+        # Whoever shares a key was decided as if this one's claim had held.
+        shared = (f"{message.account}|{key}" for key in message.keys)
+        move.scopes = [item.lane, f"{message.account}|{message.sender_id}", *shared]
         _write(ctx, item, decision, world, move)
         worlds[message.account] = after(world, item, decision)
         moves.append(move)

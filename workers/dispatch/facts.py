@@ -5,6 +5,9 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import structlog
+from redis import exceptions as redis_errors
+
 from shared.beats import Hold
 from shared.errors import EffectUnknown, Transient
 from shared.frozen import FrozenMismatch, FrozenTurn
@@ -23,6 +26,7 @@ from workers.context import Context
 from workers.dispatch.policy import Ended
 
 T = TypeVar("T")
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,11 @@ async def asked(ctx: Context, seen: Seen, turn: Turn, harness: Harness, hold: Ho
         nonlocal url
         if isinstance(event, TurnAccepted):
             url = event.url
-            ctx.client.hset(ctx.keys.record(seen.id), "url", event.url)
+            try:
+                ctx.client.hset(ctx.keys.record(seen.id), "url", event.url)
+            except redis_errors.RedisError as error:
+                # The turn goes on; only if this worker dies nobody can poll on.
+                log.warning("turn_url_not_kept", envelope=seen.id, error=type(error).__name__)
 
     work = harness.resume(turn, url, heard) if url else harness.ask(turn, heard)
     try:

@@ -174,6 +174,18 @@ local function apply(m, r)
   if m.to == 'parked:lane' and to == m.to then lane_look(r.lane) end
 end
 
+-- One move whose record stands where the worker saw it: its conditions, then all of it.
+local function carry_out(m, r)
+  m.pending = r.pending
+  for n, g in ipairs(m.guards or {}) do
+    g[#g + 1] = m
+    if not GUARDS[g[1]](unpack(g, 2)) then return 'guard:' .. n end
+  end
+  if m.claims and not claim(m) then return 'guard:0' end
+  apply(m, r)
+  return 'ok'
+end
+
 local out, blocked = {}, {}
 for i, m in ipairs(A.moves) do
   local r, verdict = load(m.id), nil
@@ -182,16 +194,8 @@ for i, m in ipairs(A.moves) do
     if not r then verdict = 'stale'
     elseif lost or tonumber(r.step) ~= m.step then verdict = (r.by == nonce) and 'ok' or 'stale'
     else
-      for n, g in ipairs(m.guards or {}) do
-        m.pending = r.pending
-        g[#g + 1] = m
-        if not GUARDS[g[1]](unpack(g, 2)) then verdict = 'guard:' .. n; break end
-      end
-      if not verdict and m.claims and not claim(m) then verdict = 'guard:0' end
-    end
-    if not verdict then
-      local fine, why = pcall(apply, m, r)
-      if fine then verdict = 'ok'
+      local fine, why = pcall(carry_out, m, r)
+      if fine then verdict = why
       else
         verdict = 'failed:' .. tostring(type(why) == 'table' and why.err or why)
         if m.claimed and #m.claimed > 0 then call('DEL', unpack(m.claimed)) end

@@ -23,6 +23,16 @@ count(r.account, 1)
 if place == 'dispatch' then
   place = 'parked:lane'
   call('ZADD', lane_key(r.lane) .. ':ready', r.ticket, A.id)
+  -- What of its lane stands in the partition came before it, and would not be waited for: nothing there is passed else.
+  for _, stage in ipairs({'admission', 'engagement'}) do
+    for _, id in ipairs(call('ZRANGE', P .. 'at:' .. stage .. ':' .. r.part, 0, 999)) do
+      local other = load(id)
+      if other and other.lane == r.lane then
+        call('ZADD', lane_key(r.lane) .. ':pending', other.ticket, id)
+        call('HSET', rec(id), 'pending', 1)
+      end
+    end
+  end
   fields[#fields + 1] = 'ready_at'; fields[#fields + 1] = now
 elseif place == 'delivery' then
   for _, part in ipairs(A.reset) do call('HDEL', P .. 'ledger:' .. r.out, part) end
