@@ -30,7 +30,9 @@ def take_over(ctx: Context, name: str, value: str) -> None:
         planned += _decided(ctx, stage, seen)
     moves = [move for _, move in planned]
     for (seen, move), verdict in zip(
-        planned, apply(ctx, moves, holder=name, token=token).verdicts if moves else [], strict=True
+        planned,
+        apply(ctx, moves, holder=name, token=token, release=stage == "dispatch").verdicts if moves else [],
+        strict=True,
     ):
         if verdict == "ok":
             note(ctx, stage, seen, move)

@@ -277,7 +277,10 @@ local function start(h, o)
   local queued = call('ZRANGE', set, 0, 15)
   for i, id in ipairs(queued) do
     local raw, r = record(id)
-    if r.place == 'dispatch' then
+    if r.place ~= 'dispatch' then
+      call('ZREM', set, id)
+    -- Where somebody is at it already, the server has forgotten that, and his claim has just been written again.
+    elseif call('HSETNX', P .. 'held', 'turn:' .. id, o.token .. '|0|' .. id) == 1 then
       local changed = {place = 'running', step = string.format('%d', r.step + 1), by = nonce, asked = '1'}
       call('ZADD', running, now, id)
       call('HSET', lane_key(r.lane), 'state', 'running')
@@ -285,13 +288,11 @@ local function start(h, o)
       for f = 1, #raw, 2 do raw[f + 1] = changed[raw[f]] or raw[f + 1] end
       if not r.asked then raw[#raw + 1] = 'asked'; raw[#raw + 1] = '1' end
       if testing then call('HSET', P .. 'harness:' .. h, 'probe', id) end
-      call('HSET', P .. 'held', 'turn:' .. id, o.token .. '|0|' .. id)
       call('SET', P .. 'started:' .. o.token, id, 'PX', 120000)
       call('ZREM', set, id)
       if queued[i + 1] then wake_dispatch(h, true) end
       return turn(id, raw, r, not r.asked, testing, o)
     end
-    call('ZREM', set, id)
   end
   return {'none'}
 end
