@@ -54,7 +54,7 @@ def test_an_outage_of_the_harness_kills_doubles_and_reorders_nothing(tmp_path: P
             report = examine(now, ids, harness, callback)
             passed_over = int(now.process.client.hget(now.process.keys.stats, "lane_passed_over") or 0)
             seconds = round(time.monotonic() - begun, 1)
-            print(report.line(passed_over=passed_over, refused=harness.refused, seconds=seconds))
+            print(f"{dict(report.ends)}, passed over {passed_over}, refused {harness.refused}, {seconds} s")
             report.hold(frozenset({"answered"}))
             conserved(now)
             assert passed_over == 0

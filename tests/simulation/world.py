@@ -133,6 +133,7 @@ class World:
     def asked(self, turn: Turn, took: bool) -> None:
         """The harness was asked."""
         self.note(f"asks the harness: {turn.id} took={took}")
+        self._judged(self._quiet)
         self._judged(lambda: self.books.ask(turn, took))
 
     def sending(self, account: str, channel: str, text: str, took: bool) -> None:
@@ -190,7 +191,6 @@ class World:
         if script == "accept" and answer[0] == "ok":
             self.referee.accepted(argument["items"])
         elif script == "start" and answer[0] == "ok":
-            self._judged(self._quiet)
             if answer[2] == "first":
                 wait_ms = argument["order_wait_ms"]
                 self._judged(lambda: self.books.started(answer[1], argument["now"], wait_ms))
@@ -211,7 +211,7 @@ class World:
             self.referee.stopped({i for i, place in self._places().items() if place == "ended"})
 
     def _quiet(self) -> None:
-        """After a restart no turn starts for `lease_s`, but by who has not heard of it yet."""
+        """After a restart no harness is asked for `lease_s`, but by who has not heard of it yet."""
         strand = self.crew.current
         knows = strand is not None and isinstance(strand.life, Actor) and strand.life.heard == self.restarts
         quiet_ms = self.settings.pipeline.lease_s * 1000 - self.books.skew_ms

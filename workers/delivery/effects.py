@@ -55,6 +55,8 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
     # Nothing was sent yet, it is assumed: the script that writes an intent knows better, and says so.
     parts, ledger = outbound.parts_of(seen.get("parts")), dict[int, LedgerState]()
     while not hold.lost:
+        if ctx.server.quiet():  # the server restarted after this had been claimed: nothing is sent yet
+            return [(seen, ended(ctx, seen, Retry("handed-back", 0, counts=False)))]
         wanted = next_part(ledger, len(parts))
         if wanted == "done":
             return [(seen, ended(ctx, seen, SENT))]

@@ -84,6 +84,8 @@ async def asked(ctx: Context, seen: Seen, turn: Turn, harness: Harness, hold: Ho
                 # The turn goes on; only if this worker dies nobody can poll on.
                 log.warning("turn_url_not_kept", envelope=seen.id, error=type(error).__name__)
 
+    if ctx.server.quiet():  # the server restarted after this turn had been asked for: nothing starts yet
+        return Tried("drain")
     work = harness.resume(turn, url, heard) if url else harness.ask(turn, heard)
     try:
         answer = await interruptible(ctx, hold, work, timeout_s)
