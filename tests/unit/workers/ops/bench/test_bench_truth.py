@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from workers.ops.bench.events import text
 from workers.ops.bench.figures import NONE, Trouble
-from workers.ops.bench.truth import Ended, at_platform, in_order, judged, of_ends
+from workers.ops.bench.truth import CLOCKS_MS, Ended, at_platform, in_order, judged, of_ends
 
 GOOD = [Ended(n, 100 + n, f"lane{n % 2}", "answered", 1000 + n) for n in range(6)]
 
@@ -24,7 +24,7 @@ def test_a_second_end_and_a_second_outbound_record_are_doubled() -> None:
 
 
 def test_an_end_before_an_earlier_tickets_is_reordered_in_its_lane_only() -> None:
-    late = [replace(GOOD[0], ended_at_ms=1003), *GOOD[1:]]
+    late = [replace(GOOD[0], ended_at_ms=1003 + CLOCKS_MS), *GOOD[1:]]
     assert judged(late, {}, 6) == Trouble(reordered=1)
     same_ms = [replace(GOOD[0], ended_at_ms=1002), *GOOD[1:]]
     assert judged(same_ms, {}, 6) == NONE
