@@ -63,9 +63,11 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
         if not isinstance(wanted, int):
             unknown = Dead("delivery-unknown", "a send was begun and its end is not known")
             return [(seen, ended(ctx, seen, unknown))]
-        if can_send(facts.sending(seen, account, job.switches)) is not None:
-            job.switches, job.flat = ctx.switches.read(), ctx.switches.last()[1]  # it may have been so long ago
-        refusal: Refusal = can_send(facts.sending(seen, account, job.switches)) or _intent(job, wanted, ledger)
+        refusal: Refusal = can_send(facts.sending(seen, account, job.switches))
+        if refusal is not None:  # it may have been so long ago
+            job.switches, job.flat = ctx.switches.read(), ctx.switches.last()[1]
+            refusal = can_send(facts.sending(seen, account, job.switches))
+        refusal = refusal or _intent(job, wanted, ledger)
         if refusal == "again":
             continue
         if refusal == "lost":

@@ -15,7 +15,7 @@ end
 local pushes, depth = 0, {}
 
 local FIELDS = {'place', 'step', 'part', 'lane', 'harness', 'ticket', 'kind', 'account', 'by', 'dups', 'dup_ms', 'fkey',
-  'guest', 'back', 'ready_at', 'takeovers', 'cancel', 'silent', 'pending', 'out', 'asked'}
+  'guest', 'back', 'ready_at', 'takeovers', 'cancel', 'silent', 'pending', 'out'}
 
 local function rec(id) return P .. 'rec:' .. id end
 local function lane_key(lane) return P .. 'lane:' .. lane end

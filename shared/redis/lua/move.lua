@@ -56,6 +56,28 @@ local function claim(m)
   return true
 end
 
+-- What enters or leaves a partition's set in this call does so at its end, in one command a set: in between nobody else
+-- can look.
+local arriving, leaving = {}, {}
+local function later(sets, key, ...)
+  local set = sets[key] or {}
+  for _, v in ipairs({...}) do set[#set + 1] = v end
+  sets[key] = set
+end
+local function without(set, id)
+  local rest = {}
+  for i = 1, #set, 2 do
+    if set[i + 1] ~= id then
+      rest[#rest + 1] = set[i]
+      rest[#rest + 1] = set[i + 1]
+    end
+  end
+  return rest
+end
+local function leave(old, place, id)
+  if partitioned(place) then later(leaving, old, id) else call('ZREM', old, id) end
+end
+
 -- /stop: a running turn is marked, one that waits ends here and now.
 local function stop(lane)
   local l = call('HMGET', lane_key(lane), 'current', 'state')
@@ -64,7 +86,7 @@ local function stop(lane)
   if r.place == 'running' then
     call('HSET', rec(l[1]), 'cancel', 1)
   else
-    finish(l[1], r, 'cancelled', 'stop', 'dispatch', {}, {}, function(old, _, id) call('ZREM', old, id) end)
+    finish(l[1], r, 'cancelled', 'stop', 'dispatch', {}, {}, leave)
   end
 end
 
@@ -87,28 +109,6 @@ end
 
 -- Places that are one stage further: what got there has not killed its workers.
 local PROGRESS = {engagement = true, quotes = true, ['parked:lane'] = true, dispatch = true, delivery = true}
-
--- What enters or leaves a partition's set in this call does so at its end, in one command a set: in between nobody else
--- can look.
-local arriving, leaving = {}, {}
-local function later(sets, key, ...)
-  local set = sets[key] or {}
-  for _, v in ipairs({...}) do set[#set + 1] = v end
-  sets[key] = set
-end
-local function without(set, id)
-  local rest = {}
-  for i = 1, #set, 2 do
-    if set[i + 1] ~= id then
-      rest[#rest + 1] = set[i]
-      rest[#rest + 1] = set[i + 1]
-    end
-  end
-  return rest
-end
-local function leave(old, place, id)
-  if partitioned(place) then later(leaving, old, id) else call('ZREM', old, id) end
-end
 
 -- A turn that is ready: at once in dispatch where its lane is idle and nothing earlier can come, else behind the others.
 local function ready_place(m, r)
