@@ -11,10 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ingest.body import check_depth, parse_json
 from ingest.intake import count_received, overload_reason
 from ingest.port import Overloaded, PublisherPort, Unavailable
 from shared import channels, metrics
+from shared.channels.body import check_depth, parse_json
 from shared.channels.port import Channel, HookRequest
 from shared.clock import Clock
 from shared.errors import Malformed, MillstreamError, Unauthorised
@@ -179,7 +179,7 @@ class Hooks:
         except Malformed as error:
             raise _Refusal(400, "malformed", str(error), "malformed") from None
         count_received(account.channel, messages)
-        return Response()
+        return Response(channel.accepted.body, channel.accepted.status, media_type=channel.accepted.content_type)
 
     async def _accept(self, messages: list[Message], received_at_ms: int) -> None:
         if not messages:

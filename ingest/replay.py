@@ -12,9 +12,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ingest.body import parse_json
 from ingest.intake import count_received
 from ingest.port import Overloaded, PublisherPort, Unavailable
+from shared.channels.body import parse_json
 from shared.channels.port import Channel, Json
 from shared.clock import Clock
 from shared.errors import Malformed, Refused

@@ -97,6 +97,7 @@ class Message(Frozen):
     """One normalised event.
 
     keys: stable message keys within the account, the first one names the message for good.
+    windows: those of `keys` that mean the same message only for so many ms of received time (fingerprints of a text).
     mentions_bot: None where the question makes no sense (private) or the platform does not tell.
     addressed: in a group, whether the message is meant for the bot (mention, reply where the platform counts it).
     sent_at_ms: the event's own time, Unix milliseconds, where the platform tells.
@@ -107,6 +108,7 @@ class Message(Frozen):
     account: str
     message_id: str
     keys: tuple[str, ...]
+    windows: dict[str, int] = {}
     chat_id: str
     chat_type: ChatType
     thread_id: str | None = None

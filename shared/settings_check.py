@@ -92,7 +92,12 @@ def _account(path: str, account: AccountSettings) -> Iterator[Problem]:
     webhook = account.used_transport == "webhook"
     bridge = account.variant in ("desktop", "web")
     signature = _BRIDGE_SIGNATURE if bridge else SIGNATURE[account.channel]
-    if webhook and not account.credential(signature):
+    if webhook and account.channel == "dingtalk" and not account.insecure:
+        yield Problem(
+            "error", f"{path}.transport", "dingtalk signs the time of a webhook request, but not its body",
+            f"take requests from DingTalk's addresses only and set {path}.insecure = true",
+        )  # fmt: skip
+    elif webhook and not account.credential(signature):
         key = f"{path}.credentials.{signature}"
         if account.insecure:
             yield Problem("warning", key, "anybody who knows the address can post events", f"set {key}")

@@ -74,6 +74,15 @@ def write(styled: Styled, escape: Callable[[str], str], wrap: Callable[[Span, st
     return _written(styled.text, 0, len(styled.text), styled.spans, escape, wrap)
 
 
+def plain(markdown: str) -> str:
+    """`markdown` for a platform without styles: visible text, a link's address in parentheses behind its label."""
+    return write(parse(markdown), str, _unstyled)
+
+
+def _unstyled(span: Span, inside: str) -> str:
+    return f"{inside} ({span.detail})" if span.style == "link" and span.detail != inside else inside
+
+
 def _written(
     text: str,
     start: int,

@@ -12,7 +12,7 @@ from shared.message import Attachment, ChannelName, Lookup, Message, ReplyRefere
 from shared.settings import AccountSettings
 
 Json: TypeAlias = Any
-Call: TypeAlias = Literal["get_message", "verify", "send", "identity", "fetch", "acknowledge", "poll"]
+Call: TypeAlias = Literal["get_message", "verify", "send", "identity", "fetch", "acknowledge", "poll", "login"]
 AckState: TypeAlias = Literal["working", "done"]
 
 
@@ -41,7 +41,8 @@ class Limits:
 
     text_units: longest text of one message, counted in `unit`.
     per_chat: (messages, seconds) sent to one chat at most. per_account: the same for the account.
-    dedupe_s: how long a redelivery can come. reply_window_s: 0: none.
+    dedupe_s: how long a redelivery can come.
+    reply_window_s: how long after a message its replies are taken, replies: how many of them. 0: no bound.
     keeps_index: what was sent is kept in the outbound index, because quotes of it come without a text.
     looks_back: where the index knows nothing, the bound session's history is searched, and a hit goes into the index.
     """
@@ -52,6 +53,7 @@ class Limits:
     per_account: tuple[int, float]
     dedupe_s: int
     reply_window_s: int = 0
+    replies: int = 0
     keeps_index: bool = False
     looks_back: bool = False
 
@@ -181,6 +183,7 @@ class Channel:
     send(target, part, nonce, account, api, switches): send one part once. The first statement asks `switches`. `nonce`
         is the ledger's idempotency key, for platforms that have one.
     identity(account, api): ask the platform who the bot is. Raises Transient, Refused or EffectUnknown.
+    accepted: what a webhook answers once its event was taken.
     """
 
     name: ChannelName
@@ -196,6 +199,7 @@ class Channel:
     acknowledge: Callable[[Target, AckState, AccountSettings, PlatformApi, Switches], Awaitable[None]]
     send: Callable[[Target, Part, str, AccountSettings, PlatformApi, Switches], Awaitable[Delivery]]
     identity: Callable[[AccountSettings, PlatformApi], Awaitable[Identity]]
+    accepted: HookResponse = HookResponse(200)
 
 
 async def nothing_to_ask(message: Message, account: AccountSettings, api: PlatformApi) -> bool:

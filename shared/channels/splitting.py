@@ -26,13 +26,15 @@ _NARROW_ENDS = ".!?;:"
 def plan_parts(parts: Sequence[Part], limits: Limits, render: Callable[[str], str]) -> list[Part]:
     """The parts to send, in order: no own blocks and no reasoning in them, none empty, each within the limit.
 
-    A part that cannot be sent yet (an image, a file) becomes a line that names it.
+    A part that cannot be sent yet (an image, a file) becomes a line that names it. Where a message gets only so many
+    replies, parts that would be too many go together, as few and as long as they can be; one reply is left for a
+    notice.
     """
-    planned: list[Part] = []
-    for part in parts:
-        text = render(cut_blocks(part.text)) if part.kind == "text" else described(part)
-        planned += [Part("text", text=piece) for piece in split(text, limits.text_units, limits.unit)]
-    return planned
+    texts = [render(cut_blocks(part.text)) if part.kind == "text" else described(part) for part in parts]
+    pieces = [piece for text in texts for piece in split(text, limits.text_units, limits.unit)]
+    if 0 < limits.replies <= len(pieces):
+        pieces = split("\n\n".join(text.strip() for text in texts if text.strip()), limits.text_units, limits.unit)
+    return [Part("text", text=piece) for piece in pieces]
 
 
 def described(part: Part) -> str:

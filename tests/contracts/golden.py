@@ -19,8 +19,12 @@ SELF_NAME = ("self_name", "username")
 
 # Keys of `expect` that say what the pipeline does with a second copy, or what no stage needs to know.
 NOT_NORMALISED = frozenset(
-    {"redelivery_action", "previous_text_raw", "deleted_message_id", "author_is_bot", "selected_quote_is_manual"}
-)
+    {
+        "redelivery_action", "previous_text_raw", "deleted_message_id", "author_is_bot", "selected_quote_is_manual",
+        "lookup_via", "embeds_text", "forwarded_text", "edit_event_id", "is_forwarded", "alt_sender_id",
+        "is_self_chat",
+    }
+)  # fmt: skip
 
 
 def cases(*channels: str) -> list[Path]:

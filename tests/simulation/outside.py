@@ -19,7 +19,7 @@ from shared.harness.port import (
     TurnEvent,
 )
 from workers.ops.scenario.clock import ScenarioClock
-from workers.ops.scenario.wire import refusal_of, success_of
+from workers.ops.scenario.wires import success_of, wire_of
 
 TIMEOUT_S = 20.0
 """`timeout_s` of the simulated harness: its longest delay is longer, a usual one far shorter."""
@@ -132,7 +132,7 @@ class SimApi:
         max_bytes: int = 4_194_304,
     ) -> PlatformResponse:
         """One send, or one lookup; nothing else is ever asked of the simulated platforms."""
-        del method, url, headers, data, max_bytes
+        del method, headers, data, max_bytes
         if call == "get_message":
             return await self._looked_up(ref, params or {}, timeout_s)
         assert call == "send", call
@@ -156,13 +156,13 @@ class SimApi:
             case "too many":
                 wait_s = self._rng.choice(WAITS_S)
                 self._judge.told_to_wait(wait_s)
-                return self._says(429, refusal_of(self._channel, 429, wait_s), {"retry-after": str(wait_s)})
+                return self._says(429, wire_of(self._channel).refusal(429, wait_s), {"retry-after": str(wait_s)})
             case "no":
-                return self._says(400, refusal_of(self._channel, 400, None))
+                return self._says(400, wire_of(self._channel).refusal(400, None))
             case _:
                 self._taken[text] += 1
                 number = sum(self._taken.values())
-                return self._says(200, success_of(self._channel, body, number, self._clock.now_ms()))
+                return self._says(200, success_of(self._channel, url, body, number, self._clock.now_ms()))
 
     async def _looked_up(self, wanted: str, params: Mapping[str, str], timeout_s: float) -> PlatformResponse:
         self._judge.looking(self._account, wanted)

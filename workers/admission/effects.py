@@ -16,6 +16,7 @@ from workers.admission.policy import (
     Audit,
     BotRun,
     ClaimKeys,
+    ClaimWindow,
     Decision,
     Item,
     Reply,
@@ -76,6 +77,10 @@ def _write(ctx: Context, item: Item, decision: Decision, world: World, move: Mov
                 move.claim = f"{item.envelope.id}|{identity}"
                 move.fields["dups"] = ",".join(hashes)
                 move.fields["dup_ms"] = 2 * channel(account.channel).limits.dedupe_s * 1000
+            case ClaimWindow(key, identity, at_ms):
+                held_ms = 2 * channel(account.channel).limits.dedupe_s * 1000
+                held = f"{item.envelope.id}|{identity}|{at_ms}"
+                move.effects.append(["SET", ctx.keys.claim(account.id, key), held, "PX", held_ms])
             case SetBotRun(run, state) if state == BotRun():
                 move.effects.append(["HDEL", ctx.keys.bot_runs(account.id), run, f"{run}{WARNED}"])
             case SetBotRun(run, state):

@@ -20,16 +20,26 @@ def read(ctx: Context, account: AccountSettings, items: Sequence[Item], claimed:
     return World(
         account=account,
         read_only=claimed.switches.read_only,
-        claims=_claims(ctx, account, items) if claimed.again else {},
+        claims=_claims(ctx, account, items, again=claimed.again),
         bot_runs=_bot_runs(ctx, account, items),
         lanes={i.lane: _lane(ctx, i.lane) for i in items if command_of(i.envelope.message, account) is not None},
     )
 
 
-def _claims(ctx: Context, account: AccountSettings, items: Sequence[Item]) -> dict[str, Claim]:
-    keys = list(dict.fromkeys(k for i in items for k in i.envelope.message.keys))
+def _claims(ctx: Context, account: AccountSettings, items: Sequence[Item], *, again: bool) -> dict[str, Claim]:
+    messages = [item.envelope.message for item in items]
+    keys = list(dict.fromkeys(k for m in messages for k in m.keys if again or k in m.windows))
+    passing = {k for m in messages for k in m.windows}
     held = ctx.client.mget([ctx.keys.claim(account.id, k) for k in keys]) if keys else []
-    return {k: Claim(*v.split("|", 1)) for k, v in zip(keys, held, strict=True) if v}
+    return {k: _read(v, k in passing) for k, v in zip(keys, held, strict=True) if v}
+
+
+def _read(stored: str, passing: bool) -> Claim:
+    envelope_id, identity = stored.split("|", 1)
+    if not passing:
+        return Claim(envelope_id, identity)
+    identity, at_ms = identity.rsplit("|", 1)
+    return Claim(envelope_id, identity, int(at_ms))
 
 
 def _bot_runs(ctx: Context, account: AccountSettings, items: Iterable[Item]) -> dict[str, BotRun]:

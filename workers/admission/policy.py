@@ -39,10 +39,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who holds a stable key: the envelope's id and `Message.identity`."""
+    """Who holds a stable key: the envelope's id and `Message.identity`; of a key with a window since when, Unix ms."""
 
     envelope_id: str
     identity: str
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,15 @@ class ClaimKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimWindow:
+    """Let `key`, which nobody holds now, be held by this envelope from `at_ms` (Unix ms, when it was received)."""
+
+    key: str
+    identity: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetBotRun:
     """Store the state of the run named `run`; `BotRun()` may as well be deleted."""
 
@@ -92,7 +102,7 @@ class Audit:
     reason: str
 
 
-Intent: TypeAlias = ClaimKeys | SetBotRun | Reply | UnbindSession | StopTurn | Audit | Warn
+Intent: TypeAlias = ClaimKeys | ClaimWindow | SetBotRun | Reply | UnbindSession | StopTurn | Audit | Warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +165,9 @@ def after(world: World, item: Item, decision: Decision) -> World:
             case ClaimKeys(keys, identity):
                 claim = Claim(item.envelope.id, identity)
                 world = replace(world, claims={**dict.fromkeys(keys, claim), **world.claims})
+            case ClaimWindow(key, identity, at_ms):
+                claim = Claim(item.envelope.id, identity, at_ms)
+                world = replace(world, claims={**world.claims, key: claim})
             case SetBotRun(run, state):
                 world = replace(world, bot_runs={**world.bot_runs, run: state})
             case StopTurn(lane, _):
@@ -199,14 +212,24 @@ def _is_stale(envelope: Envelope, account: AccountSettings) -> bool:
 
 def _held(item: Item, world: World) -> frozenset[str]:
     """The identities under which other envelopes hold this message's keys."""
-    claims = (world.claims.get(key) for key in item.envelope.message.keys)
+    claims = (_claim_on(key, item, world) for key in item.envelope.message.keys)
     return frozenset(claim.identity for claim in claims if claim and claim.envelope_id != item.envelope.id)
 
 
+def _claim_on(key: str, item: Item, world: World) -> Claim | None:
+    """Who holds a key; a key with a window only for so long."""
+    claim, window_ms = world.claims.get(key), item.envelope.message.windows.get(key)
+    if claim is None or window_ms is None:
+        return claim
+    return claim if abs(item.envelope.received_at_ms - claim.at_ms) <= window_ms else None
+
+
 def _claim(item: Item, world: World) -> tuple[Intent, ...]:
-    message = item.envelope.message
-    free = tuple(key for key in message.keys if key not in world.claims)
-    return (ClaimKeys(free, message.identity),) if free else ()
+    message, at_ms = item.envelope.message, item.envelope.received_at_ms
+    free = tuple(key for key in message.keys if _claim_on(key, item, world) is None)
+    lasting = tuple(key for key in free if key not in message.windows)
+    passing = tuple(ClaimWindow(key, message.identity, at_ms) for key in free if key in message.windows)
+    return ((ClaimKeys(lasting, message.identity),) if lasting else ()) + passing
 
 
 def _loop_reported(message: Message, account: AccountSettings, run: BotRun) -> tuple[Intent, ...]:

@@ -17,7 +17,7 @@ from workers.bulkhead import BUSY_MS, send_rates
 from workers.claimed import Claimed
 from workers.context import Context, channel_of
 from workers.delivery import facts
-from workers.delivery.policy import LedgerState, after, can_send, next_part, waited_too_long
+from workers.delivery.policy import LedgerState, after, can_send, next_part, waited_too_long, window_closed
 from workers.moves import Command, Move
 
 SEND_S = 30.0
@@ -67,7 +67,7 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
         if refusal is not None:  # it may have been so long ago
             job.switches, job.flat = ctx.switches.read(), ctx.switches.last()[1]
             refusal = can_send(facts.sending(seen, account, job.switches))
-        refusal = refusal or _intent(job, wanted, ledger)
+        refusal = refusal or _closed(job, wanted) or _intent(job, wanted, ledger)
         if refusal == "again":
             continue
         if refusal == "lost":
@@ -78,7 +78,7 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
         if delivery is None:
             break
         ledger[wanted] = delivery.state
-        outcome = after(delivery)
+        outcome = after(delivery, wanted)
         last = outcome is not None or next_part(ledger, len(parts)) == "done"
         if last and not channel_of(account).limits.keeps_index:
             move = ended(ctx, seen, outcome or SENT)
@@ -90,6 +90,14 @@ async def plan(ctx: Context, seen: Seen, hold: Hold, claimed: Claimed) -> list[t
             return [(seen, ended(ctx, seen, outcome))]
         _keep(job, wanted, parts[wanted], delivery)
     return []
+
+
+def _closed(job: Job, number: int) -> Outcome | None:
+    """The end of an answer that the platform takes no more; what answers no message has no window."""
+    if job.target.reply_to is None:
+        return None
+    limits = channel_of(job.account).limits
+    return window_closed(limits, int(job.seen.get("at")), job.ctx.now_ms(), number)
 
 
 def _intent(job: Job, number: int, ledger: dict[int, LedgerState]) -> Refusal:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from shared.channels.port import Delivery
+from shared.channels.port import Delivery, Limits
 from shared.outcome import Dead, Finish, Outcome, Park, Retry
 
 LedgerState: TypeAlias = Literal["intent", "sent", "not-sent", "unknown"]
@@ -45,8 +45,21 @@ def next_part(ledger: Mapping[int, LedgerState], parts: int) -> int | Literal["d
     return "done"
 
 
-def after(delivery: Delivery) -> Outcome | None:
-    """What one send comes to for the whole record; None: go on with the next part."""
+def window_closed(limits: Limits, received_ms: int, now_ms: int, number: int) -> Outcome | None:
+    """The end of an answer whose part `number` the platform would refuse: the message that it answers is too old, or
+    has had all the replies that it may get. None while the part may be sent."""
+    late = 0 < limits.reply_window_s * 1000 < now_ms - received_ms
+    full = 0 < limits.replies <= number
+    return _closed(number) if late or full else None
+
+
+def _closed(number: int) -> Finish:
+    """What was said stays said; of an answer nothing of which was said nothing is."""
+    return Finish("answered" if number else "skipped", "window-closed")
+
+
+def after(delivery: Delivery, number: int) -> Outcome | None:
+    """What the send of part `number` comes to for the whole record; None: go on with the next part."""
     match delivery.state:
         case "sent":
             return None
@@ -58,6 +71,8 @@ def after(delivery: Delivery) -> Outcome | None:
             return Retry("not-connected")
         case "not-sent" if delivery.reason in ("read-only-mode", "safe-mode"):
             return Finish("skipped", delivery.reason)
+        case "not-sent" if delivery.reason == "window-closed":
+            return _closed(number)
         case "not-sent":
             return Dead("delivery-refused", delivery.reason)
 

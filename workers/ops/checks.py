@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -22,6 +22,10 @@ REACH_S: Final = 5.0
 """How long anything that is reached may take: design.md's connect timeout (section 3)."""
 OLDEST: Final = 7
 """The oldest major version of Redis: flags of scripts came with it. Valkey calls itself 7.2 to such questions."""
+
+
+CONNECTED: Final[Mapping[str, tuple[str, ...]]] = {"telegram": ("poll",)}
+"""Transports other than a webhook that have a connector (`ingest.connectors`), by channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,9 @@ def _unbuilt(settings: Settings) -> Iterator[Finding]:
         if account.channel not in BUILT:
             built = ", ".join(sorted(BUILT))
             yield Finding("error", f"{path}.channel", f"{account.channel} is not built yet", f"use one of {built}")
-        elif (account.channel, account.used_transport) == ("slack", "socket"):
-            yield Finding(
-                "error", f"{path}.transport", "slack's socket is not built yet", f'set {path}.transport = "webhook"'
-            )
+        elif account.used_transport not in ("webhook", *CONNECTED.get(account.channel, ())):
+            way = f"{account.channel}'s {account.used_transport}"
+            yield Finding("error", f"{path}.transport", f"{way} is not built yet", f'set {path}.transport = "webhook"')
         if account.engagement.engine and not settings.engagement.engine:
             yield Finding(
                 "error",

@@ -73,7 +73,6 @@ def test_an_account_that_only_listens_needs_no_token_on_a_webhook_but_does_to_po
     ("keys", "credential"),
     [
         ({"channel": "feishu"}, "encrypt_key"),
-        ({"channel": "dingtalk"}, "app_secret"),
         ({"channel": "qq"}, "secret"),
         ({"channel": "whatsapp"}, "app_secret"),
         ({"channel": "whatsapp", "variant": "web"}, "secret"),
@@ -82,6 +81,12 @@ def test_an_account_that_only_listens_needs_no_token_on_a_webhook_but_does_to_po
 )
 def test_every_webhook_needs_a_signature(keys: dict[str, Any], credential: str) -> None:
     assert of_account(**keys) == {("error", f"accounts[0].credentials.{credential}")}
+
+
+def test_a_signature_that_leaves_the_body_open_protects_nothing() -> None:
+    keys = {"channel": "dingtalk", "credentials": {"app_secret": "s"}}
+    assert of_account(**keys) == {("error", "accounts[0].transport")}
+    assert of_account(**keys, insecure=True) == set()
 
 
 def test_c15_a_wecom_bot_without_its_name_is_a_warning() -> None:

@@ -15,7 +15,7 @@ from shared.errors import EffectUnknown, Transient
 from shared.harness.port import Answer, HarnessRefused, HistoryLine, HistoryPage, Question, Turn, TurnEvent
 from workers.ops.scenario.model import GivenLine, HarnessReply, HarnessScript, PlatformAnswer
 from workers.ops.scenario.result import Failure, SentRow
-from workers.ops.scenario.wire import refusal_of, row_of, success_of, took
+from workers.ops.scenario.wires import success_of, wire_of
 
 COUNTED: Final[Mapping[str, str]] = {"get_message": "lookup", "verify": "verify", "send": "send"}
 """The name of a call in `expect.calls`."""
@@ -60,20 +60,23 @@ class ScriptedPlatforms:
         self.failures = []
 
     async def answer(
-        self, account: str, channel: str, call: Call, ref: str, body: Mapping[str, Any], timeout_s: float
+        self, account: str, channel: str, call: Call, ref: str, url: str, body: Mapping[str, Any], timeout_s: float
     ) -> PlatformResponse:
         """One request. Raises Transient (never connected) or EffectUnknown, as the port says."""
         if call in COUNTED:
             self.calls[COUNTED[call]] += 1
         scripted = self._take(account, call, ref)
+        if scripted is None and call == "login":
+            return PlatformResponse(200, {}, _bytes(wire_of(channel).login))
         if scripted is None and call != "send":
             self.failures.append(Failure("platform", "no call without an answer", f"{account} {call} {ref}".strip()))
             raise EffectUnknown("no scripted answer")
         if scripted is not None and scripted.error is not None:
             return await self._fail(scripted, timeout_s)
-        response = self._response(scripted, channel, body)
-        if call == "send" and 200 <= response.status < 300 and took(channel, response.json()):
-            self.sent.append(row_of(channel, account, body))
+        response = self._response(scripted, channel, url, body)
+        wire = wire_of(channel)
+        if call == "send" and 200 <= response.status < 300 and wire.took(response.json()):
+            self.sent.append(wire.row(account, url, body))
         return response
 
     def _take(self, account: str, call: Call, ref: str) -> PlatformAnswer | None:
@@ -97,7 +100,9 @@ class ScriptedPlatforms:
             case _:
                 return PlatformResponse(200, {"content-type": "text/html"}, b"<scripted>")
 
-    def _response(self, scripted: PlatformAnswer | None, channel: str, body: Mapping[str, Any]) -> PlatformResponse:
+    def _response(
+        self, scripted: PlatformAnswer | None, channel: str, url: str, body: Mapping[str, Any]
+    ) -> PlatformResponse:
         headers = {"content-type": "application/json"}
         status = 200
         wait_s = None
@@ -110,9 +115,10 @@ class ScriptedPlatforms:
             raw = scripted.returns
             return PlatformResponse(status, headers, raw.encode() if isinstance(raw, str) else _bytes(raw))
         if status >= 300:
-            return PlatformResponse(status, headers, _bytes(refusal_of(channel, status, wait_s)))
+            return PlatformResponse(status, headers, _bytes(wire_of(channel).refusal(status, wait_s)))
         self._sends += 1
-        return PlatformResponse(status, headers, _bytes(success_of(channel, body, self._sends, self._clock.now_ms())))
+        right = success_of(channel, url, body, self._sends, self._clock.now_ms())
+        return PlatformResponse(status, headers, _bytes(right))
 
 
 class ScriptedApi:
@@ -138,9 +144,9 @@ class ScriptedApi:
         max_bytes: int = 4_194_304,
     ) -> PlatformResponse:
         """One request; see `ScriptedPlatforms.answer`."""
-        del method, url, headers, params, max_bytes
+        del method, headers, params, max_bytes
         body = json if isinstance(json, Mapping) else data or {}
-        return await self._platforms.answer(self._account, self._channel, call, ref, body, timeout_s)
+        return await self._platforms.answer(self._account, self._channel, call, ref, url, body, timeout_s)
 
 
 class ScriptedHarness:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.channels.markup import Span, parse
+from shared.channels.markup import Span, parse, plain
 from shared.channels.slack.outbound import mrkdwn
 
 
@@ -75,3 +75,9 @@ def test_slack_never_gets_a_ping(markdown: str) -> None:
 def test_long_lines_of_markers_take_no_time() -> None:
     for text in ("**a" * 1365, "*a " * 1365, "`" * 4096, "[" * 4096, "~~a" * 1365, "[a](https://" * 340):
         assert parse(text).text
+
+
+def test_without_styles_a_link_keeps_its_address() -> None:
+    assert plain("# Hi\n**a** `b` [c](https://d.invalid/) <https://e.invalid>") == (
+        "Hi\na b c (https://d.invalid/) <https://e.invalid>"
+    )

@@ -152,6 +152,13 @@ def test_empty_parts_are_dropped_and_others_named() -> None:
     assert all(part.kind == "text" and part.ref is None for part in plan_parts(parts, limits(100), str.upper))
 
 
+def test_where_replies_are_counted_many_parts_become_few_long_ones() -> None:
+    bound = Limits(10, "code_points", (1, 1.0), (1, 1.0), 1, replies=4)
+    parts = [Part("text", text=text) for text in ("aa", "bb", "cc", "dd")]
+    assert [part.text for part in plan_parts(parts[:3], bound, str)] == ["aa", "bb", "cc"]
+    assert [part.text for part in plan_parts(parts, bound, str)] == ["aa\n\nbb\n\ncc", "dd"]
+
+
 def test_lone_halves_of_surrogate_pairs_never_leave() -> None:
     assert planned("a\ud83d") == ["a\ufffd"]
     assert planned("\ud83d\udedf") == ["🛟"]

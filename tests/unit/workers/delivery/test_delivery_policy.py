@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.channels.port import Delivery
+from shared.channels.port import Delivery, Limits
 from shared.outcome import Dead, Finish, Outcome, Park, Retry
-from workers.delivery.policy import LedgerState, SendFacts, after, can_send, next_part, waited_too_long
+from workers.delivery.policy import LedgerState, SendFacts, after, can_send, next_part, waited_too_long, window_closed
 
 PAUSED = Park("pause", "paused")
 READ_ONLY = Finish("skipped", "read-only-mode")
@@ -92,18 +92,38 @@ def test_r45_a_part_that_was_sent_or_is_unknown_is_never_the_next(ledger: dict[i
         ),
         pytest.param(Delivery("not-sent", reason="read-only-mode"), READ_ONLY, id="R-7"),
         pytest.param(Delivery("not-sent", reason="safe-mode"), SAFE, id="safe mode at the channel"),
-        pytest.param(
-            Delivery("not-sent", reason="window-closed"), Dead("delivery-refused", "window-closed"), id="window"
-        ),
+        pytest.param(Delivery("not-sent", reason="window-closed"), Finish("skipped", "window-closed"), id="window"),
     ],
 )
 def test_r45_r46_r47_what_a_send_comes_to(delivery: Delivery, outcome: Outcome | None) -> None:
-    assert after(delivery) == outcome
+    assert after(delivery, 0) == outcome
+
+
+def test_what_was_said_before_the_window_closed_stays_an_answer() -> None:
+    assert after(Delivery("not-sent", reason="window-closed"), 1) == Finish("answered", "window-closed")
+
+
+@pytest.mark.parametrize(
+    ("window_s", "replies", "age_ms", "number", "outcome"),
+    [
+        pytest.param(0, 0, 10**12, 99, None, id="no bound"),
+        pytest.param(300, 0, 300_000, 0, None, id="just in time"),
+        pytest.param(300, 0, 300_001, 0, Finish("skipped", "window-closed"), id="too late"),
+        pytest.param(300, 0, 300_001, 2, Finish("answered", "window-closed"), id="too late for the rest"),
+        pytest.param(300, 5, 0, 4, None, id="the last of five"),
+        pytest.param(300, 5, 0, 5, Finish("answered", "window-closed"), id="a sixth"),
+    ],
+)
+def test_reply_windows_and_counts(
+    window_s: int, replies: int, age_ms: int, number: int, outcome: Outcome | None
+) -> None:
+    limits = Limits(100, "code_points", (1, 1.0), (1, 1.0), 1, reply_window_s=window_s, replies=replies)
+    assert window_closed(limits, 1_790_000_000_000, 1_790_000_000_000 + age_ms, number) == outcome
 
 
 @given(st.booleans(), st.none() | st.floats(0, 60), st.text(max_size=5))
 def test_r45_unknown_is_never_tried_again(retry: bool, after_s: float | None, reason: str) -> None:
-    assert isinstance(after(Delivery("unknown", (), reason, retry, after_s)), Dead)
+    assert isinstance(after(Delivery("unknown", (), reason, retry, after_s), 0), Dead)
 
 
 @pytest.mark.parametrize(("age_ms", "old"), [(3_600_000, False), (3_600_001, True)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.body import MAX_DEPTH, parse_json
+from shared.channels.body import MAX_DEPTH, parse_json
 from shared.errors import Malformed
 
 
