@@ -26,7 +26,10 @@ SIGNATURE: Final[Mapping[str, str]] = {
 _BRIDGE_SIGNATURE: Final = "secret"
 
 # Credential without which nothing can be sent, polled or connected, for channels that have a single one.
-SENDING: Final[Mapping[str, str]] = {"telegram": "token", "slack": "token", "discord": "token"}
+SENDING: Final[Mapping[str, str]] = {
+    "telegram": "token", "slack": "token", "discord": "token", "weixin": "token", "feishu": "app_secret",
+    "qq": "secret",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,9 @@ def _account(path: str, account: AccountSettings) -> Iterator[Problem]:
     if sending and used and not bridge and not account.credential(sending):
         key = f"{path}.credentials.{sending}"
         yield Problem("error", key, f"{account.channel} can neither send nor connect without it", f"set {key}")
+    if account.channel == "wecom" and webhook and not account.credential("encoding_aes_key"):
+        key = f"{path}.credentials.encoding_aes_key"
+        yield Problem("error", key, "wecom's callbacks are encrypted and cannot be opened", f"set {key}")
     if account.channel == "wecom" and not account.self_name:
         yield Problem(
             "warning", f"{path}.self_name", "the bot's mention stays in the text", f"set {path}.self_name to its name"

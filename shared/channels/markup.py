@@ -96,7 +96,11 @@ def _written(
     for index, span in enumerate(spans):
         if span.start < at or span.end > end:
             continue  # inside the span before it
-        inner = tuple(other for other in spans[index + 1 :] if other.start >= span.start and other.end <= span.end)
+        # Spans stand in order of their starts: those inside follow at once, so that many spans take linear time.
+        following = index + 1
+        while following < len(spans) and spans[following].start < span.end:
+            following += 1
+        inner = tuple(other for other in spans[index + 1 : following] if other.end <= span.end)
         parts.append(escape(text[at : span.start]))
         parts.append(wrap(span, _written(text, span.start, span.end, inner, escape, wrap)))
         at = span.end

@@ -15,7 +15,7 @@ SELF_IDS = (
     "raw_user_lid", "lid_jid", "pn_jid", "display_phone_number", "bot_id", "self_group_openid", "managed_role_id",
     "application_id",
 )  # fmt: skip
-SELF_NAME = ("self_name", "username")
+SELF_NAME = ("self_name", "username", "name")
 
 # Keys of `expect` that say what the pipeline does with a second copy, or what no stage needs to know.
 NOT_NORMALISED = frozenset(
@@ -106,7 +106,8 @@ def reference_differences(
         "selected_quote": reference.selected,
         "attachments": [{"kind": each.kind, "name": each.name} for each in reference.attachments],
         "needs_lookup": reference.needs_lookup,
-        "unavailable_reason": reference.unavailable_reason,
+        # While it is looked for, a reason is only what will be said if nothing is found.
+        "unavailable_reason": None if reference.needs_lookup else reference.unavailable_reason,
         "reference_kind": reference.reference_kind,
         "source_chat_id": reference.source_chat_id,
     }

@@ -34,7 +34,7 @@ SETTINGS = {
         },
         {"id": "poll", "channel": "telegram", "transport": "poll", "credentials": {"token": "7100000043:AA-invented"}},
         {"id": "demo", "channel": "mock"},
-        {"id": "later", "channel": "feishu"},
+        {"id": "later", "channel": "qq"},
     ]
 }
 

@@ -25,7 +25,9 @@ LOGIN = {
 }  # fmt: skip
 """What a platform answers that lends access tokens."""
 
-FILES = cases(*sorted(BUILT))
+NO_MESSAGE = [path for path in cases(*sorted(BUILT)) if load(path)["expect"]["message_id"] is None]
+"""Receipts: what the fixture says of them is that there is no message."""
+FILES = [path for path in cases(*sorted(BUILT)) if path not in NO_MESSAGE]
 
 
 def normalised(path: Path) -> tuple[dict[str, Any], Message]:
@@ -71,16 +73,24 @@ def test_event_is_normalised_as_the_fixture_says(path: Path) -> None:
     assert [differences(*pair) for pair in zip(more, fixture.get("expect_more", ()), strict=True)] == [{}] * len(more)
 
 
+@pytest.mark.parametrize("path", NO_MESSAGE, ids=case_id)
+def test_a_receipt_is_no_message(path: Path) -> None:
+    fixture = load(path)
+    assert fixture["expect"]["action"] == "ignore"
+    assert channel(fixture["channel"]).normalise(fixture["event"], account_of(fixture)) == []
+
+
 @pytest.mark.parametrize("path", FILES, ids=case_id)
 def test_event_comes_through_json_unchanged(path: Path) -> None:
     _, message = normalised(path)
     assert Message.model_validate_json(message.model_dump_json(exclude_defaults=True)) == message
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "redelivery" in load(path)], ids=case_id)
+@pytest.mark.parametrize("path", [path for path in FILES if load(path)["expect"].get("redelivery_action")], ids=case_id)
 def test_c6_c13_c17_second_copy_is_known_by_a_key(path: Path) -> None:
     fixture, first = normalised(path)
     assert fixture["expect"]["redelivery_action"] == "duplicate"
+    assert "redelivery" in fixture
     for copy in (fixture["redelivery"], *fixture.get("redelivery_more", ())):
         [second] = channel(fixture["channel"]).normalise(copy["event"], account_of(fixture))
         shared = set(first.keys) & set(second.keys)

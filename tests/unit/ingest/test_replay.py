@@ -16,7 +16,7 @@ from shared.message import Message
 from shared.settings import RetrySettings, from_mapping
 
 T = TypeVar("T")
-SETTINGS = from_mapping({"accounts": [{"id": "demo", "channel": "mock"}, {"id": "later", "channel": "feishu"}]})
+SETTINGS = from_mapping({"accounts": [{"id": "demo", "channel": "mock"}, {"id": "later", "channel": "qq"}]})
 NOW_MS = 1_790_000_111_000
 
 
@@ -118,7 +118,7 @@ def test_unknown_accounts_channels_and_events_are_told(tmp_path: Path) -> None:
     summary = replay(write(tmp_path, *lines), ListPublisher())
     assert len(summary.bad) == 3
     assert "account" in summary.bad[0].problem
-    assert "feishu" in summary.bad[1].problem
+    assert "qq" in summary.bad[1].problem
     assert summary.events == 0
 
 

@@ -72,7 +72,7 @@ def test_an_account_that_only_listens_needs_no_token_on_a_webhook_but_does_to_po
 @pytest.mark.parametrize(
     ("keys", "credential"),
     [
-        ({"channel": "feishu"}, "encrypt_key"),
+        ({"channel": "feishu", "credentials": {"app_secret": "s"}}, "encrypt_key"),
         ({"channel": "qq"}, "secret"),
         ({"channel": "whatsapp"}, "app_secret"),
         ({"channel": "whatsapp", "variant": "web"}, "secret"),
@@ -90,7 +90,9 @@ def test_a_signature_that_leaves_the_body_open_protects_nothing() -> None:
 
 
 def test_c15_a_wecom_bot_without_its_name_is_a_warning() -> None:
-    assert of_account(channel="wecom", credentials={"token": "t"}) == {("warning", "accounts[0].self_name")}
+    assert of_account(channel="wecom", credentials={"token": "t", "encoding_aes_key": "k"}) == {
+        ("warning", "accounts[0].self_name")
+    }
 
 
 def test_lists_that_shut_everybody_out_are_warned_about() -> None:

@@ -23,6 +23,17 @@ COUNTED: Final[Mapping[str, str]] = {"get_message": "lookup", "verify": "verify"
 CREDENTIALS: Final[Mapping[str, Mapping[str, str]]] = {
     "telegram": {"token": "scenario"},
     "slack": {"token": "scenario"},
+    "feishu": {"app_id": "scenario", "app_secret": "scenario"},
+    "dingtalk": {"app_key": "scenario", "app_secret": "scenario"},
+    "qq": {"app_id": "scenario", "secret": "scenario"},
+    "discord": {"token": "scenario"},
+    "weixin": {"token": "scenario"},
+    "whatsapp": {
+        "token": "scenario",
+        "phone_number_id": "scenario",
+        "secret": "scenario",
+        "bridge_url": "http://bridge.invalid/",
+    },
     "mock": {"callback_url": "http://mock.invalid/"},
 }
 """What the real channels need to make a request at all. Nothing leaves: `.invalid` has no address (RFC 2606)."""

@@ -6,15 +6,21 @@ A channel is one module here with a `WIRE`, and one line in `_WIRES`.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from workers.ops.scenario.wires import mock, slack, telegram
+from workers.ops.scenario.wires import dingtalk, discord, feishu, mock, slack, telegram, wecom, weixin, whatsapp
 from workers.ops.scenario.wires.wire import Body, Wire
 
 __all__ = ["Body", "Wire", "wire_of"]
 
 _WIRES: Final[Mapping[str, Wire]] = {
+    "dingtalk": dingtalk.WIRE,
+    "discord": discord.WIRE,
+    "feishu": feishu.WIRE,
     "mock": mock.WIRE,
     "slack": slack.WIRE,
     "telegram": telegram.WIRE,
+    "wecom": wecom.WIRE,
+    "weixin": weixin.WIRE,
+    "whatsapp": whatsapp.WIRE,
 }
 
 FIRST_ID: Final = 900_000
