@@ -1,9 +1,9 @@
 """What became of messages: read from records, decision rows and the streams of silenced ones; never their text."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from shared.message import short_hash
@@ -33,15 +33,25 @@ class Story:
     parts: dict[str, str] = field(default_factory=dict[str, str])
 
 
+def in_order(rows: Sequence[dict[str, Any]], sent: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A record's decisions in the order in which they were written, and among them what was sent, by time.
+
+    Their own times do not order them: stages run in processes whose clocks differ by milliseconds.
+    """
+    latest = list(accumulate((row["at"] for row in rows), max))
+    timed = [*zip(latest, rows, strict=True), *((row["at"], row) for row in sent)]
+    return [row for _, row in sorted(timed, key=lambda pair: pair[0])]
+
+
 def by_id(ctx: Context, id_: str) -> Story | None:
     """The story of an envelope id, or None when nothing of it is kept."""
     record: dict[str, str] = ctx.client.hgetall(ctx.keys.record(id_))
     silent = {} if record and record.get("log") else _silenced(ctx, id_, record.get("account"))
     if not record and not silent:
         return None
-    rows = (json.loads(line) for line in (record.get("log") or silent.get("log", "")).splitlines())
+    rows = [json.loads(line) for line in (record.get("log") or silent.get("log", "")).splitlines()]
     out = record.get("out", "")
-    decisions = sorted([*rows, *_outbound(ctx, out)], key=lambda row: row["at"])
+    decisions = in_order(rows, _outbound(ctx, out))
     last = decisions[-1] if decisions else {}
     return Story(
         id=id_,
