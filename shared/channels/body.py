@@ -1,4 +1,4 @@
-"""Untrusted JSON: parsed only after its depth was measured, without recursion."""
+"""JSON of the wire: untrusted one is parsed only after its depth was measured, without recursion."""
 
 import json
 import re
@@ -44,3 +44,8 @@ def check_depth(text: str) -> None:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def write_json(value: Json) -> bytes:
+    """`value` as it goes over the wire, lone halves of surrogate pairs replaced; whoever signs a body signs this."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

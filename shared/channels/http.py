@@ -1,12 +1,12 @@
 """The network behind the channels: one request at a time, never repeated, never redirected."""
 
 import asyncio
-import json as json_text
 import time
 from collections.abc import Callable, Mapping
 
 import httpx
 
+from shared.channels.body import write_json
 from shared.channels.port import Call, Json, PlatformResponse
 from shared.errors import EffectUnknown, MillstreamError, Refused, Transient
 
@@ -101,7 +101,7 @@ class HttpApi:
         content: bytes | None = None
         sent_headers = dict(headers or {})
         if json is not None:
-            content = json_text.dumps(json, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+            content = write_json(json)
             sent_headers["content-type"] = "application/json; charset=utf-8"
         try:
             async with (

@@ -163,6 +163,22 @@ class PlatformApi(Protocol):
         ...
 
 
+def no_handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
+    """`handshake` of a platform, or a bridge, that has none."""
+    del request, account
+
+
+def to_asker(message: Message) -> Target:
+    """`target` of a platform that answers the asker's own message, in its chat and thread."""
+    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
+
+
+async def nothing_to_ask(message: Message, account: AccountSettings, api: PlatformApi) -> bool:
+    """`verify_source` of a platform that has no call for it: the signature alone vouches for the message."""
+    del message, account, api
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     """One messenger: its folder's functions under the names that every stage calls them by.
@@ -189,20 +205,14 @@ class Channel:
     name: ChannelName
     limits: Limits
     verify: Callable[[HookRequest, AccountSettings, int], None]
-    handshake: Callable[[HookRequest, AccountSettings], HookResponse | None]
     normalise: Callable[[Json, AccountSettings], list[Message]]
-    target: Callable[[Message], Target]
     render: Callable[[str], str]
     lookup: Callable[[Lookup, Message, AccountSettings, PlatformApi], Awaitable[ReplyReference]]
-    verify_source: Callable[[Message, AccountSettings, PlatformApi], Awaitable[bool]]
     fetch: Callable[[Attachment, AccountSettings, PlatformApi, int], Awaitable[bytes]]
     acknowledge: Callable[[Target, AckState, AccountSettings, PlatformApi, Switches], Awaitable[None]]
     send: Callable[[Target, Part, str, AccountSettings, PlatformApi, Switches], Awaitable[Delivery]]
     identity: Callable[[AccountSettings, PlatformApi], Awaitable[Identity]]
+    handshake: Callable[[HookRequest, AccountSettings], HookResponse | None] = no_handshake
+    target: Callable[[Message], Target] = to_asker
+    verify_source: Callable[[Message, AccountSettings, PlatformApi], Awaitable[bool]] = nothing_to_ask
     accepted: HookResponse = HookResponse(200)
-
-
-async def nothing_to_ask(message: Message, account: AccountSettings, api: PlatformApi) -> bool:
-    """`verify_source` of a platform that has no call for it: the signature alone vouches for the message."""
-    del message, account, api
-    return True

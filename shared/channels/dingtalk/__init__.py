@@ -4,24 +4,22 @@ Credentials: `app_key` (the robot's code too), `app_secret` (signs requests, buy
 that stands in for DingTalk). The signature of HTTP requests does not cover the body: keep the webhook's address secret.
 """
 
+from shared.channels import unasked
 from shared.channels.dingtalk import inbound, outbound
 from shared.channels.dingtalk import lookup as lookups
 from shared.channels.dingtalk.limits import LIMITS
-from shared.channels.port import Channel, HookResponse, nothing_to_ask
+from shared.channels.port import Channel, HookResponse
 
 CHANNEL = Channel(
     name="dingtalk",
     limits=LIMITS,
     verify=inbound.verify,
-    handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
-    lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,
-    identity=lookups.identity,
+    identity=unasked.as_configured,
     accepted=HookResponse(200, "{}", "application/json"),
 )

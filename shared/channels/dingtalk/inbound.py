@@ -18,7 +18,7 @@ from shared.channels.dingtalk.content import (
 )
 from shared.channels.dingtalk.limits import CALL_TOPIC, WINDOW_MS
 from shared.channels.dingtalk.quotes import reference_of
-from shared.channels.port import HookRequest, HookResponse, Json
+from shared.channels.port import HookRequest, Json
 from shared.channels.reading import id_of, map_of, maps_of, required_id, required_map, text_of, whole
 from shared.errors import Unauthorised
 from shared.message import Attachment, Message
@@ -51,12 +51,6 @@ def signature(secret: str, stamp: str) -> bytes:
     """The header `sign` for the time `stamp` (Unix ms, as text)."""
     base = f"{stamp}\n{secret}".encode()
     return base64.b64encode(hmac.new(secret.encode(), base, hashlib.sha256).digest())
-
-
-def handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
-    """DingTalk has none."""
-    del request, account
-    return None
 
 
 def normalise(event: Json, account: AccountSettings) -> list[Message]:

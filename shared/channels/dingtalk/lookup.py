@@ -1,20 +1,14 @@
 """What DingTalk can be asked: an access token, and the bytes of a file. There is no call for a message or the robot."""
 
-import re
-from typing import Final
-from urllib.parse import SplitResult, urlsplit
-
+from shared.channels.addresses import is_stand_in, is_tls_on, parts_of
 from shared.channels.dingtalk.limits import API_URL, FILE_HOSTS, RATE_WORDS, TOKEN_WORDS
-from shared.channels.outcomes import header, raise_for_status, retry_after_s, unavailable
-from shared.channels.port import Identity, Json, PlatformApi, PlatformResponse
+from shared.channels.outcomes import header, raise_for_status, retry_after_s
+from shared.channels.port import Json, PlatformApi, PlatformResponse
 from shared.channels.reading import int_of, map_of, text_of
 from shared.channels.tokens import TOKENS
 from shared.errors import Malformed, Refused, Transient
-from shared.message import Attachment, Lookup, Message, ReplyReference
+from shared.message import Attachment
 from shared.settings import AccountSettings
-
-_ADDRESS: Final = re.compile(r"[!-\[\]-~]+")
-"""Visible ASCII without the backslash: of anything else two parsers may read different hosts."""
 
 
 def method_url(account: AccountSettings, path: str) -> str:
@@ -46,12 +40,6 @@ async def authorised(account: AccountSettings, api: PlatformApi) -> dict[str, st
     return {"x-acs-dingtalk-access-token": await TOKENS.get(account, login)}
 
 
-async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi) -> ReplyReference:
-    """DingTalk has no call for a message: what neither the event nor our index holds cannot be had."""
-    del account, api
-    return unavailable(message.reply_to, wanted, "not-delivered")
-
-
 async def fetch(attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:
     """A file, by the address that DingTalk gives for its code. Raises Transient, Refused or EffectUnknown."""
     code = attachment.ref.get("code", "")
@@ -75,12 +63,6 @@ async def fetch(attachment: Attachment, account: AccountSettings, api: PlatformA
     if len(file.body) > max_bytes:
         raise Refused("the file is larger than allowed")
     return file.body
-
-
-async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
-    """What the configuration says: the robot's own id comes with every message, and no call tells it."""
-    del api
-    return Identity(tuple(sorted(account.all_self_ids)), account.self_name or account.id)
 
 
 def answer_of(response: PlatformResponse) -> dict[str, Json]:
@@ -109,35 +91,12 @@ def wait_s(response: PlatformResponse) -> float | None:
     return retry_after_s(header(response.headers, "retry-after"))
 
 
-def parts_of(url: str) -> SplitResult | None:
-    """The address taken apart; None when it is none, could be read in two ways, or names a user or password."""
-    if not _ADDRESS.fullmatch(url):
-        return None
-    try:
-        found = urlsplit(url)
-        _ = found.port
-    except ValueError:
-        return None
-    return found if found.hostname and "@" not in found.netloc else None
-
-
-def is_stand_in(asked: SplitResult, account: AccountSettings) -> bool:
-    """True for the server that `credentials.api_url` names."""
-    named = parts_of(account.credential("api_url"))
-    return named is not None and (asked.scheme, asked.hostname, asked.port) == (
-        named.scheme,
-        named.hostname,
-        named.port,
-    )
-
-
 def is_on(url: str, hosts: tuple[str, ...], account: AccountSettings) -> bool:
     """True for an address on `hosts`, over TLS on the usual port, or on `credentials.api_url`'s server."""
     asked = parts_of(url)
     if asked is None:
         return False
-    tls = asked.scheme == "https" and asked.port in (None, 443)
-    return is_stand_in(asked, account) or (tls and (asked.hostname or "").endswith(hosts))
+    return is_stand_in(asked, account) or is_tls_on(asked, hosts)
 
 
 def _code_has(response: PlatformResponse, words: tuple[str, ...]) -> bool:

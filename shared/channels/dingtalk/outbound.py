@@ -4,15 +4,14 @@ import json
 import re
 import time
 
+from shared.channels.addresses import is_stand_in, parts_of
 from shared.channels.dingtalk.limits import HOSTS, RATE_CODES, TITLE, UNSURE_CODES, WEBHOOK_MARGIN_MS
 from shared.channels.dingtalk.lookup import (
     authorised,
     is_on,
-    is_stand_in,
     is_token_refused,
     is_too_fast,
     method_url,
-    parts_of,
     wait_s,
 )
 from shared.channels.markup import plain
@@ -22,15 +21,9 @@ from shared.channels.reading import id_of, int_of, map_of, text_of, whole
 from shared.channels.splitting import split
 from shared.channels.tokens import TOKENS
 from shared.errors import EffectUnknown, Malformed, MillstreamError, Transient
-from shared.message import Message
 from shared.settings import AccountSettings
 
 _EVERYONE = re.compile(r"@(?=all\b|所有人|全体成员)", re.IGNORECASE)
-
-
-def target(message: Message) -> Target:
-    """The asker's message: its sessionWebhook, which is a secret, and the asker's staff id for afterwards."""
-    return Target(message.chat_id, message.chat_type, None, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -5,18 +5,13 @@ import re
 from shared.channels.discord.content import embeds_of, files_of, is_snowflake, ms_of, name_of
 from shared.channels.discord.limits import DIRECT, SPOKEN, THREADS
 from shared.channels.discord.quotes import reference_of
-from shared.channels.port import HookRequest, HookResponse, Json
+from shared.channels.port import Json
 from shared.channels.reading import id_of, int_of, map_of, maps_of, required_id, required_map, text_of
 from shared.errors import Malformed
 from shared.message import Action, Message
 from shared.settings import AccountSettings
 
 _MENTION = re.compile(r"<@[!&]?(\d{1,20})>", re.ASCII)
-
-
-def handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
-    """The bridge needs none."""
-    del request, account
 
 
 def normalise(event: Json, account: AccountSettings) -> list[Message]:

@@ -6,8 +6,8 @@ from shared.channels.discord.content import name_of
 from shared.channels.discord.limits import FILE_HOSTS, LOOKUP_S
 from shared.channels.discord.quotes import of_message, reference_of
 from shared.channels.outcomes import raise_for_status, reason_of_status, unavailable
-from shared.channels.port import Call, Identity, Json, PlatformApi, PlatformResponse
-from shared.channels.reading import id_of, map_of
+from shared.channels.port import Call, Identity, PlatformApi, PlatformResponse
+from shared.channels.reading import id_of, map_of, required_map
 from shared.errors import EffectUnknown, Malformed, Refused, Transient
 from shared.message import Attachment, Lookup, Message, ReplyReference
 from shared.settings import AccountSettings
@@ -34,7 +34,7 @@ async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api
         response = await _read("get_message", wanted.chat_id, wanted.message_id, account, api)
         if response.status != 200:
             return unavailable(message.reply_to, wanted, reason_of_status(response.status))
-        shown = _answer(response)
+        shown = required_map(response.json(), "the platform's answer")
     except (Transient, EffectUnknown, Refused, Malformed):
         return unavailable(message.reply_to, wanted, "not-delivered")
     return of_message(shown, wanted.chat_id, wanted.message_id, "lookup")
@@ -50,7 +50,7 @@ async def verify_source(message: Message, account: AccountSettings, api: Platfor
         if response.status in (401, 403, 404, 410):
             return False
         raise_for_status(response)
-        shown = _answer(response)
+        shown = required_map(response.json(), "the platform's answer")
     except (EffectUnknown, Refused, Malformed) as error:
         raise Transient("the source could not be verified") from error
     parent = reference_of(shown, message.chat_id, message.message_id)
@@ -82,7 +82,7 @@ async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
     response = await api.request("identity", "GET", url_of(account, "users", "@me"), headers=authorised(account))
     raise_for_status(response)
     try:
-        user = _answer(response)
+        user = required_map(response.json(), "the platform's answer")
     except Malformed as error:
         raise Transient("the platform's answer cannot be read") from error
     own_id = id_of(user.get("id"))
@@ -96,13 +96,6 @@ async def _read(
 ) -> PlatformResponse:
     url = url_of(account, "channels", chat_id, "messages", message_id)
     return await api.request(call, "GET", url, ref=message_id, headers=authorised(account), timeout_s=LOOKUP_S)
-
-
-def _answer(response: PlatformResponse) -> dict[str, Json]:
-    answer = response.json()
-    if not isinstance(answer, dict):
-        raise Malformed("the platform's answer is no object")
-    return map_of(answer)
 
 
 def _is_ours(url: str, account: AccountSettings) -> bool:

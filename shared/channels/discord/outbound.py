@@ -8,15 +8,9 @@ from shared.channels.outcomes import of_error, of_status, rate_limited, retry_af
 from shared.channels.port import AckState, Delivery, Json, Part, PlatformApi, PlatformResponse, Switches, Target
 from shared.channels.reading import id_of, map_of, whole
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
 
 EYES = "👀"
-
-
-def target(message: Message) -> Target:
-    """The asker's message, in its channel (a thread is one)."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 async def send(

@@ -15,7 +15,6 @@ CHANNEL = Channel(
     verify=inbound.verify,
     handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
     lookup=lookups.lookup,
     verify_source=lookups.verify_source,

@@ -9,13 +9,7 @@ from shared.channels.outcomes import header, of_error, of_status, rate_limited, 
 from shared.channels.port import AckState, Delivery, Json, Part, PlatformApi, PlatformResponse, Switches, Target
 from shared.channels.reading import id_of, map_of, maps_of
 from shared.errors import MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
-
-
-def target(message: Message) -> Target:
-    """The asker's message, in its chat and topic."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -6,18 +6,15 @@ Credentials: `secret` (for the header X-Millstream-Secret), `callback_url` (wher
 from shared.channels.mock import inbound, outbound
 from shared.channels.mock import lookup as lookups
 from shared.channels.mock.limits import LIMITS
-from shared.channels.port import Channel, nothing_to_ask
+from shared.channels.port import Channel
 
 CHANNEL = Channel(
     name="mock",
     limits=LIMITS,
     verify=inbound.verify,
-    handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
     lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.channels.port import HookRequest, HookResponse, Json
+from shared.channels.port import HookRequest, Json
 from shared.channels.reading import whole
 from shared.errors import Malformed, Unauthorised
 from shared.message import (
@@ -93,11 +93,6 @@ def verify(request: HookRequest, account: AccountSettings, now_ms: int) -> None:
     given = request.headers.get(SECRET_HEADER, "")
     if secret and not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
         raise Unauthorised("the secret does not match")
-
-
-def handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
-    """There is none."""
-    del request, account
 
 
 def normalise(event: Json, account: AccountSettings) -> list[Message]:

@@ -8,13 +8,7 @@ from shared.channels.outcomes import of_error, of_status, sent
 from shared.channels.port import AckState, Delivery, Json, Part, PlatformApi, Switches, Target
 from shared.channels.reading import id_of, map_of, whole
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
-
-
-def target(message: Message) -> Target:
-    """The sender's message, in its chat and thread."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from shared.channels.outcomes import raise_for_status, reason_of_status, unavailable
-from shared.channels.port import Call, Identity, Json, PlatformApi, PlatformResponse
-from shared.channels.reading import id_of, map_of, maps_of, text_of
+from shared.channels.port import Call, Identity, PlatformApi, PlatformResponse
+from shared.channels.reading import id_of, maps_of, required_map, text_of
 from shared.channels.slack.limits import FILES_HOST, LOOKUP_ERRORS, LOOKUP_S, RATE_ERRORS, UNSURE_ERRORS
 from shared.channels.slack.quotes import of_message, thread_of
 from shared.errors import EffectUnknown, Malformed, Refused, Transient
@@ -34,7 +34,7 @@ async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api
         response = await _read("get_message", "conversations.history", ts, _only(wanted.chat_id, ts), account, api)
         if response.status != 200:
             return unavailable(message.reply_to, wanted, reason_of_status(response.status))
-        answer = _answer(response)
+        answer = required_map(response.json(), "the platform's answer")
     except (Transient, EffectUnknown, Refused, Malformed):
         return unavailable(message.reply_to, wanted, "not-delivered")
     if answer.get("ok") is not True:
@@ -63,7 +63,7 @@ async def verify_source(message: Message, account: AccountSettings, api: Platfor
         if response.status in (401, 403, 404, 410):
             return False
         raise_for_status(response)
-        answer = _answer(response)
+        answer = required_map(response.json(), "the platform's answer")
     except (EffectUnknown, Refused, Malformed) as error:
         raise Transient("the source could not be verified") from error
     if answer.get("ok") is not True:
@@ -100,7 +100,7 @@ async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
     response = await api.request("identity", "POST", method_url(account, "auth.test"), headers=authorised(account))
     raise_for_status(response)
     try:
-        answer = _answer(response)
+        answer = required_map(response.json(), "the platform's answer")
     except Malformed as error:
         raise Transient("the platform's answer cannot be read") from error
     if answer.get("ok") is not True:
@@ -129,13 +129,6 @@ async def _read(
         params=params,
         timeout_s=LOOKUP_S,
     )
-
-
-def _answer(response: PlatformResponse) -> dict[str, Json]:
-    answer = response.json()
-    if not isinstance(answer, dict):
-        raise Malformed("the platform's answer is no object")
-    return map_of(answer)
 
 
 def _is_ours(url: str, account: AccountSettings) -> bool:

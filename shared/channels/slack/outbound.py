@@ -8,13 +8,7 @@ from shared.channels.slack.content import escaped
 from shared.channels.slack.limits import RATE_ERRORS, UNSURE_ERRORS
 from shared.channels.slack.lookup import authorised, method_url
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
-
-
-def target(message: Message) -> Target:
-    """The asker's message, in its channel and thread."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -4,7 +4,7 @@ Credentials: `token` (the bot's), `secret` (setWebhook's secret_token), `api_url
 The account's `self_name` is the bot's user name: without it a @mention by name cannot be told from another's.
 """
 
-from shared.channels.port import Channel, nothing_to_ask
+from shared.channels.port import Channel
 from shared.channels.telegram import inbound, outbound
 from shared.channels.telegram import lookup as lookups
 from shared.channels.telegram.limits import LIMITS
@@ -13,12 +13,9 @@ CHANNEL = Channel(
     name="telegram",
     limits=LIMITS,
     verify=inbound.verify,
-    handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
     lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,

@@ -2,7 +2,7 @@
 
 import hmac
 
-from shared.channels.port import HookRequest, HookResponse, Json
+from shared.channels.port import HookRequest, Json
 from shared.channels.reading import id_of, map_of, required_id, required_map, seconds_as_ms
 from shared.channels.telegram.content import author_of, body_of, files_of
 from shared.channels.telegram.limits import SERVICE_KEYS
@@ -32,11 +32,6 @@ def verify(request: HookRequest, account: AccountSettings, now_ms: int) -> None:
     given = request.headers.get("x-telegram-bot-api-secret-token", "")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
         raise Unauthorised("the secret token does not match")
-
-
-def handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
-    """Telegram has none."""
-    del request, account
 
 
 def normalise(event: Json, account: AccountSettings) -> list[Message]:

@@ -7,15 +7,9 @@ from shared.channels.reading import id_of, map_of, text_of, whole
 from shared.channels.telegram.limits import MAX_ENTITIES, TYPING_TIMEOUT_S
 from shared.channels.telegram.lookup import method_url
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
 
 EYES = "👀"
-
-
-def target(message: Message) -> Target:
-    """The asker's own message, in its chat and topic."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -5,7 +5,8 @@ stands in for WeCom's: replies go there, and media may lie there). The account's
 which no callback tells: without it the mention stays in the text, and every `@` in a group counts as one.
 """
 
-from shared.channels.port import Channel, nothing_to_ask
+from shared.channels import unasked
+from shared.channels.port import Channel
 from shared.channels.wecom import inbound, outbound
 from shared.channels.wecom import lookup as lookups
 from shared.channels.wecom.limits import LIMITS
@@ -16,12 +17,10 @@ CHANNEL = Channel(
     verify=inbound.verify,
     handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
-    lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,
-    identity=lookups.identity,
+    identity=unasked.as_configured,
 )

@@ -1,18 +1,12 @@
 """Replying on WeCom: one Markdown message by the response_url that came with the asker's message."""
 
+from shared.channels.addresses import is_stand_in, is_tls_on, parts_of
 from shared.channels.outcomes import of_error, of_status, rate_limited, refused, sent, unknown
 from shared.channels.port import AckState, Delivery, Part, PlatformApi, PlatformResponse, Switches, Target
 from shared.channels.reading import int_of, map_of, whole
-from shared.channels.wecom.limits import RATE_CODES, UNSURE_CODES
-from shared.channels.wecom.lookup import is_stand_in, is_tencent, parts_of
+from shared.channels.wecom.limits import RATE_CODES, TENCENT, UNSURE_CODES
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
-
-
-def target(message: Message) -> Target:
-    """The asker's message: its response_url, which is a secret and lives one hour, is all that a reply needs."""
-    return Target(message.chat_id, message.chat_type, None, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:
@@ -52,7 +46,7 @@ def reply_url(url: str, account: AccountSettings) -> str | None:
         return None
     if is_stand_in(asked, account):
         return url
-    if not is_tencent(asked):
+    if not is_tls_on(asked, TENCENT):
         return None
     base = account.credential("api_url").rstrip("/")
     if not base:

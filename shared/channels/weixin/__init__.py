@@ -5,7 +5,8 @@ Credentials: `token` (bot_token of the login), `api_url` (the login's baseurl; w
 (what the bridge signs with). The account's `self_id` is the login's ilink_bot_id.
 """
 
-from shared.channels.port import Channel, nothing_to_ask
+from shared.channels import bridge, unasked
+from shared.channels.port import Channel
 from shared.channels.weixin import inbound, outbound
 from shared.channels.weixin import lookup as lookups
 from shared.channels.weixin.limits import LIMITS
@@ -13,15 +14,12 @@ from shared.channels.weixin.limits import LIMITS
 CHANNEL = Channel(
     name="weixin",
     limits=LIMITS,
-    verify=inbound.verify,
-    handshake=inbound.handshake,
+    verify=bridge.verify,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
-    lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,
-    identity=lookups.identity,
+    identity=unasked.as_configured,
 )

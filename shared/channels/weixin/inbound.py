@@ -3,8 +3,7 @@
 import hashlib
 from typing import cast
 
-from shared.channels import bridge
-from shared.channels.port import HookRequest, HookResponse, Json
+from shared.channels.port import Json
 from shared.channels.reading import int_of, maps_of, required_id, required_map, text_of
 from shared.channels.weixin.content import body_of, files_of, items_of, moment_of, time_of, uint64_of
 from shared.channels.weixin.limits import BOT_MESSAGE, FINGERPRINT_MS
@@ -15,16 +14,6 @@ from shared.settings import AccountSettings
 
 _LONE = frozenset({"message_id", "from_user_id", "item_list"})
 """What tells a message from an answer that holds some."""
-
-
-def verify(request: HookRequest, account: AccountSettings, now_ms: int) -> None:
-    """The platform has no webhook: a bridge posts what it polled, and signs it. Raises Unauthorised."""
-    bridge.verify(request, account, now_ms)
-
-
-def handshake(request: HookRequest, account: AccountSettings) -> HookResponse | None:
-    """A bridge has none."""
-    del request, account
 
 
 def normalise(event: Json, account: AccountSettings) -> list[Message]:

@@ -51,7 +51,6 @@ CDN_HOST: Final = "novac2c.cdn.weixin.qq.com"
 CDN_DOWNLOAD: Final = f"https://{CDN_HOST}/c2c/download?encrypted_query_param="
 """Where media lie (channel facts, "Media"); an event's own `full_url` has the same form."""
 
-USER_MESSAGE: Final = 1
 BOT_MESSAGE: Final = 2
 FINISHED: Final = 2
 TEXT_ITEM: Final = 1
@@ -61,7 +60,6 @@ KNOWN_TYPES: Final = frozenset({0, 1, 2, 3, 4, 5, 8})
 """Types of a quoted item that may stand for a text or a file: 1 to 5 as in src/api/types.ts, 0 the quote by id only,
 8 a quoted bot message of April 2026 (issue 23)."""
 
-SESSION_EXPIRED: Final = -14
 SEND_REFUSED: Final = -2
-"""What `ret` and `errcode` say: the login has ended; or the rate, the context or the arguments are not right, which
-only `errmsg` tells apart (channel facts, section 1; "rate limited" as issues 142 and 270 show it)."""
+"""`ret` and `errcode`: the rate, the context or the arguments are not right, which only `errmsg` tells apart (channel
+facts, section 1; "rate limited" as issues 142 and 270 show it)."""

@@ -5,26 +5,14 @@ from urllib.parse import quote, urlsplit
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
 
-from shared.channels.outcomes import raise_for_status, unavailable
-from shared.channels.port import Identity, PlatformApi
+from shared.channels.outcomes import raise_for_status
+from shared.channels.port import PlatformApi
 from shared.channels.weixin.limits import CDN_DOWNLOAD, CDN_HOST
 from shared.errors import Refused
-from shared.message import Attachment, Lookup, Message, ReplyReference
+from shared.message import Attachment
 from shared.settings import AccountSettings
 
 _BLOCK = 16
-
-
-async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi) -> ReplyReference:
-    """There is no such call: not-delivered, without a request."""
-    del account, api
-    return unavailable(message.reply_to, wanted, "not-delivered")
-
-
-async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
-    """What the login told, which the account holds: there is no call for it."""
-    del api
-    return Identity(tuple(sorted(account.all_self_ids)), account.self_name or account.id)
 
 
 async def fetch(attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:

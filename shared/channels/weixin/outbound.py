@@ -22,7 +22,6 @@ from shared.channels.weixin.limits import (
     TYPING_S,
 )
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
 
 API_URL: Final = "https://ilinkai.weixin.qq.com"
@@ -36,12 +35,6 @@ MOST_TICKETS: Final = 1000
 _tickets: dict[tuple[str, str, str], str] = {}
 """By account, its token and user. No life is published for one (others report 20 h and more): it is used until it is
 refused."""
-
-
-def target(message: Message) -> Target:
-    """The sender's chat. Weixin's bots cannot quote (issue 24 of the official client): the context token ties the
-    reply to the message."""
-    return Target(message.chat_id, message.chat_type, message.thread_id, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:

@@ -6,7 +6,8 @@ Credentials of `web`: `secret` (signs both ways, `shared.channels.bridge`), `bri
 account's `self_ids` should hold both of the bot's ids there: the number's and the LID.
 """
 
-from shared.channels.port import Channel, nothing_to_ask
+from shared.channels import unasked
+from shared.channels.port import Channel
 from shared.channels.whatsapp import inbound, outbound
 from shared.channels.whatsapp import lookup as lookups
 from shared.channels.whatsapp.limits import LIMITS
@@ -17,10 +18,8 @@ CHANNEL = Channel(
     verify=inbound.verify,
     handshake=inbound.handshake,
     normalise=inbound.normalise,
-    target=outbound.target,
     render=outbound.render,
-    lookup=lookups.lookup,
-    verify_source=nothing_to_ask,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,

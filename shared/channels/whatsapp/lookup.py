@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
-from shared.channels.outcomes import raise_for_status, unavailable
+from shared.channels.outcomes import raise_for_status
 from shared.channels.port import Call, Identity, Json, PlatformApi
 from shared.channels.reading import id_of, int_of, map_of, text_of
 from shared.channels.whatsapp.limits import GRAPH_URL, GRAPH_VERSION, MEDIA_HOST
 from shared.errors import Malformed, Refused, Transient
-from shared.message import Attachment, Lookup, Message, ReplyReference
+from shared.message import Attachment
 from shared.settings import AccountSettings
 
 _VERSIONED = re.compile(r"/v\d{1,3}(?:\.\d{1,3})?$", re.ASCII)
@@ -30,12 +30,6 @@ def number_of(account: AccountSettings, route: Mapping[str, str] | None = None) 
 def authorised(account: AccountSettings) -> dict[str, str]:
     """The header with the token: never log it."""
     return {"authorization": f"Bearer {account.credential('token')}"}
-
-
-async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi) -> ReplyReference:
-    """There is no such call: not-delivered, without a request."""
-    del account, api
-    return unavailable(message.reply_to, wanted, "not-delivered")
 
 
 async def fetch(attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:

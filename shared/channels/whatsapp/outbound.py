@@ -1,9 +1,9 @@
 """Sending to WhatsApp: to the Cloud API, or to the bridge of a linked device."""
 
-import json
 import time
 
 from shared.channels import bridge
+from shared.channels.body import write_json
 from shared.channels.markup import Span, parse, write
 from shared.channels.outcomes import header as header_of
 from shared.channels.outcomes import of_error, of_status, rate_limited, refused, retry_after_s, sent, unknown
@@ -13,15 +13,9 @@ from shared.channels.whatsapp.limits import BRIDGE_URL, RATE_CODES, WINDOW_CLOSE
 from shared.channels.whatsapp.lookup import authorised, graph_url, number_of
 from shared.channels.whatsapp.wamid import index_keys
 from shared.errors import Malformed, MillstreamError
-from shared.message import Message
 from shared.settings import AccountSettings
 
 EYES = "👀"
-
-
-def target(message: Message) -> Target:
-    """The asker's own message, in its chat."""
-    return Target(message.chat_id, message.chat_type, None, message.message_id, message.route)
 
 
 def render(markdown: str) -> str:
@@ -133,9 +127,7 @@ async def _to_cloud(target: Target, part: Part, account: AccountSettings, api: P
 
 async def _to_bridge(target: Target, part: Part, nonce: str, account: AccountSettings, api: PlatformApi) -> Delivery:
     body = {"chat": target.chat_id, "text": written(part.text), "reply_to": target.reply_to, "nonce": nonce}
-    # The very bytes that `shared.channels.http` writes for `body`: the signature covers them.
-    raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    headers = bridge.signed(account.credential("secret"), raw, int(time.time()))
+    headers = bridge.signed(account.credential("secret"), write_json(body), int(time.time()))
     url = account.credential("bridge_url") or BRIDGE_URL
     response = await api.request("send", "POST", url, headers=headers, json=body)
     if (decided := of_status(response)) is not None:

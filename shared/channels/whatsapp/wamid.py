@@ -11,6 +11,7 @@ from typing import Final
 
 _PREFIX: Final = "wamid."
 _STRING: Final = 0x18
+_DIRECTIONS: Final = (b"\x11", b"\x12")
 
 
 def stanza_id(wamid: str) -> str | None:
@@ -25,17 +26,12 @@ def stanza_id(wamid: str) -> str | None:
     if raw[:1] != b"\x1c":
         return None
     peer = _string(raw, 1)
-    if (
-        peer is None
-        or raw[peer[1] : peer[1] + 3] != b"\x15\x02\x00"
-        or raw[peer[1] + 3 : peer[1] + 4]
-        not in (
-            b"\x11",
-            b"\x12",
-        )
-    ):
+    if peer is None:
         return None
-    stanza = _string(raw, peer[1] + 4)
+    at = peer[1]
+    if raw[at : at + 3] != b"\x15\x02\x00" or raw[at + 3 : at + 4] not in _DIRECTIONS:
+        return None
+    stanza = _string(raw, at + 4)
     if stanza is None or raw[stanza[1] :] != b"\x00":
         return None
     return stanza[0] or None

@@ -1,24 +1,22 @@
 """Discord: golden events, what lets an event in, what is quoted, what is sent and what comes of it."""
 
-import asyncio
-import json
 import math
-from collections.abc import Awaitable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
+from one_answer import Recorder, answered, ended
 
 from shared.channels import bridge
 from shared.channels.discord import CHANNEL
-from shared.channels.port import Delivery, HookRequest, Json, Part, PlatformResponse, Switches, Target
-from shared.errors import EffectUnknown, Malformed, MillstreamError, Refused, Transient, Unauthorised
+from shared.channels.port import Delivery, HookRequest, Part, PlatformResponse, Switches, Target
+from shared.errors import EffectUnknown, Malformed, Refused, Transient, Unauthorised
 from shared.message import Attachment, Message
 from shared.settings import AccountSettings
 from tests.contracts.golden import account_of, case_id, cases, differences, load, reference_differences
 from workers.ops.scenario.wires.discord import WIRE
 
 FILES = cases("discord")
-T = TypeVar("T")
 BASE = "https://discord.com/api/v10"
 NOW_S = 1_793_580_000
 
@@ -45,34 +43,6 @@ def normalised(kind: str = "MESSAGE_CREATE", who: AccountSettings | None = None,
 
 def reply(**more: Any) -> dict[str, Any]:
     return {"type": 19, "message_reference": {"type": 0, "message_id": "4", "channel_id": "7", **more}}
-
-
-class Recorder:
-    """The platform: gives one scripted answer, or raises, and writes down what it was asked."""
-
-    def __init__(self, answer: PlatformResponse | MillstreamError) -> None:
-        self.answer = answer
-        self.asked: list[tuple[str, str, str, Json, Any]] = []
-
-    async def request(
-        self, call: str, method: str, url: str, *, json: Json = None, headers: Any = None, **_: Any
-    ) -> PlatformResponse:
-        self.asked.append((call, method, url, json, headers))
-        if isinstance(self.answer, MillstreamError):
-            raise self.answer
-        return self.answer
-
-
-def answered(status: int, value: Any = None, **headers: str) -> Recorder:
-    body = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return Recorder(PlatformResponse(status, headers, body))
-
-
-def ended(work: Awaitable[T]) -> T:
-    async def wait() -> T:
-        return await work
-
-    return asyncio.run(wait())
 
 
 def sent_by(api: Recorder, switches: Switches | None = None, **more: Any) -> Delivery:

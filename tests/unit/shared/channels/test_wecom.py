@@ -1,26 +1,25 @@
 """WeCom: golden events and vectors, what lets an event in, what is quoted, what is sent and what comes of it."""
 
-import asyncio
 import base64
 import json
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from one_answer import Recorder, answered, ended
 
-from shared.channels.port import Delivery, HookRequest, Json, Part, PlatformResponse, Switches, Target
+from shared.channels.port import Delivery, HookRequest, Part, Switches, Target
 from shared.channels.wecom import CHANNEL
-from shared.errors import EffectUnknown, Malformed, MillstreamError, Refused, Transient, Unauthorised
+from shared.errors import EffectUnknown, Malformed, Refused, Transient, Unauthorised
 from shared.message import Attachment, Lookup, Message
 from shared.settings import AccountSettings
 from tests.contracts.golden import FIXTURES, account_of, case_id, cases, differences, load
 from workers.ops.scenario.wires.wecom import WIRE
 
 FILES = cases("wecom")
-T = TypeVar("T")
 URL = "https://qyapi.weixin.qq.com/cgi-bin/aibot/response?response_code=TIDE"
 
 
@@ -53,34 +52,6 @@ def body(**more: Any) -> dict[str, Any]:
 def normalised(who: AccountSettings | None = None, **more: Any) -> Message:
     [found] = CHANNEL.normalise(body(**more), who or account())
     return found
-
-
-class Recorder:
-    """The platform: gives one scripted answer, or raises, and writes down what it was asked."""
-
-    def __init__(self, answer: PlatformResponse | MillstreamError) -> None:
-        self.answer = answer
-        self.asked: list[tuple[str, str, str, Json, Any]] = []
-
-    async def request(
-        self, call: str, method: str, url: str, *, json: Json = None, headers: Any = None, **_: Any
-    ) -> PlatformResponse:
-        self.asked.append((call, method, url, json, headers))
-        if isinstance(self.answer, MillstreamError):
-            raise self.answer
-        return self.answer
-
-
-def answered(status: int, value: Any = None, **headers: str) -> Recorder:
-    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return Recorder(PlatformResponse(status, headers, raw))
-
-
-def ended(work: Awaitable[T]) -> T:
-    async def wait() -> T:
-        return await work
-
-    return asyncio.run(wait())
 
 
 def sent_by(
