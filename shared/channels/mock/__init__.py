@@ -3,6 +3,7 @@
 Credentials: `secret` (for the header X-Millstream-Secret), `callback_url` (where answers are posted).
 """
 
+from shared.channels import unasked
 from shared.channels.mock import inbound, outbound
 from shared.channels.mock import lookup as lookups
 from shared.channels.mock.limits import LIMITS
@@ -14,9 +15,9 @@ CHANNEL = Channel(
     verify=inbound.verify,
     normalise=inbound.normalise,
     render=outbound.render,
-    lookup=lookups.lookup,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,
-    identity=lookups.identity,
+    identity=unasked.as_configured,
 )

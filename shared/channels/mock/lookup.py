@@ -3,23 +3,10 @@
 import base64
 import binascii
 
-from shared.channels.outcomes import unavailable
-from shared.channels.port import Identity, PlatformApi
+from shared.channels.port import PlatformApi
 from shared.errors import Refused
-from shared.message import Attachment, Lookup, Message, ReplyReference
+from shared.message import Attachment
 from shared.settings import AccountSettings
-
-
-async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi) -> ReplyReference:
-    """Nobody can be asked: not-delivered."""
-    del account, api
-    return unavailable(message.reply_to, wanted, "not-delivered")
-
-
-async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
-    """What the account says of itself."""
-    del api
-    return Identity(tuple(sorted(account.all_self_ids)), account.self_name or account.id)
 
 
 async def fetch(attachment: Attachment, account: AccountSettings, api: PlatformApi, max_bytes: int) -> bytes:

@@ -4,6 +4,7 @@ Credentials: `token` (the bot's), `secret` (setWebhook's secret_token), `api_url
 The account's `self_name` is the bot's user name: without it a @mention by name cannot be told from another's.
 """
 
+from shared.channels import unasked
 from shared.channels.port import Channel
 from shared.channels.telegram import inbound, outbound
 from shared.channels.telegram import lookup as lookups
@@ -15,7 +16,7 @@ CHANNEL = Channel(
     verify=inbound.verify,
     normalise=inbound.normalise,
     render=outbound.render,
-    lookup=lookups.lookup,
+    lookup=unasked.not_delivered,
     fetch=lookups.fetch,
     acknowledge=outbound.acknowledge,
     send=outbound.send,

@@ -2,11 +2,11 @@
 
 from urllib.parse import quote
 
-from shared.channels.outcomes import raise_for_status, unavailable
+from shared.channels.outcomes import raise_for_status
 from shared.channels.port import Call, Identity, Json, PlatformApi
 from shared.channels.reading import id_of, int_of, map_of, text_of
 from shared.errors import Malformed, Refused, Transient
-from shared.message import Attachment, Lookup, Message, ReplyReference
+from shared.message import Attachment
 from shared.settings import AccountSettings
 
 API_URL = "https://api.telegram.org"
@@ -20,12 +20,6 @@ def base_url(account: AccountSettings) -> str:
 def method_url(account: AccountSettings, method: str) -> str:
     """The address of a method. It holds the token: never log it."""
     return f"{base_url(account)}/bot{account.credential('token')}/{method}"
-
-
-async def lookup(wanted: Lookup, message: Message, account: AccountSettings, api: PlatformApi) -> ReplyReference:
-    """There is no such call: not-delivered, without a request."""
-    del account, api
-    return unavailable(message.reply_to, wanted, "not-delivered")
 
 
 async def identity(account: AccountSettings, api: PlatformApi) -> Identity:
